@@ -1,0 +1,108 @@
+"""The anomaly-biased simulation environment E: observation sampling g (Eq. 3) and external reward h (Eq. 4).
+
+An observation is a row number. The labelled anomalies D^a come first, then the unlabelled rows D^u in random order.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dplan._compile import compiled
+from dplan.perceptron import Floats
+
+NORMAL, ANOMALOUS = 0, 1  # the actions a⁰ and a¹
+
+PROXIMITY, UNIFORM, RANDOM = 0, 1, 2
+SAMPLERS = {
+    "proximity": PROXIMITY,  # the paper: g_a with probability p, else g_u, the nearest or farthest of a subsample
+    "uniform": UNIFORM,  # g_a with probability p, else any row of D^u
+    "random": RANDOM,  # any row of D^a ∪ D^u, as in the paper's ablation REnv
+}
+
+
+class World(NamedTuple):
+    """The rows that the environment shows, and how it picks the next one.
+
+    The first rows of D^u stand again at the end, so that a window that begins anywhere in D^u is one piece of
+    memory: no gathering of rows. Because D^u is in random order, the window at a random place is a random subsample.
+    """
+
+    rows: Floats  # (n_labelled + n_unlabelled + repeated, columns), C-contiguous
+    n_labelled: int
+    n_unlabelled: int
+    window: int  # |S|
+    labelled_probability: float  # p
+    sampler: int
+
+
+def ring_order(
+    labelled: np.ndarray, unlabelled: np.ndarray, repeated: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return which row of the table stands where in `World.rows`.
+
+    Examples
+    --------
+    >>> order = ring_order(np.array([7, 8]), np.arange(5), 2, np.random.default_rng(0))
+    >>> order[:2], sorted(int(i) for i in order[2:7]), bool((order[7:] == order[2:4]).all())
+    (array([7, 8]), [0, 1, 2, 3, 4], True)
+    """
+    shuffled = rng.permutation(unlabelled)
+    repeats = np.resize(shuffled, min(repeated, len(shuffled)))
+    return np.concatenate([labelled, shuffled, repeats])
+
+
+@compiled
+def is_labelled(world: World, row: int) -> bool:
+    """Tell whether a row is in D^a."""
+    return row < world.n_labelled
+
+
+@compiled
+def random_unlabelled(world: World, rng: np.random.Generator) -> int:
+    """Draw a row of D^u, each equally likely."""
+    return world.n_labelled + int(rng.random() * world.n_unlabelled)
+
+
+@compiled
+def draw_next(world: World, rng: np.random.Generator) -> tuple[int, bool]:
+    """Draw what needs no embedding: the next observation itself or, if the flag is set, where the window S begins."""
+    if world.sampler == RANDOM:
+        return int(rng.random() * (world.n_labelled + world.n_unlabelled)), False
+    if rng.random() < world.labelled_probability:
+        return int(rng.random() * world.n_labelled), False  # g_a
+    return random_unlabelled(world, rng), world.sampler == PROXIMITY
+
+
+@compiled
+def proximate(
+    world: World, row: int, action: int, start: int, embedded_row: Floats, embedded_window: Floats
+) -> int:
+    """Return g_u: the row of the window nearest to the observation if it was called anomalous, else the farthest.
+
+    Distances are Euclidean in the embedding. The observation itself does not count; of equals the first is taken.
+    """
+    itself = -1  # where the observation stands in the window, if it does
+    if not is_labelled(world, row):
+        itself = (row - start) % world.n_unlabelled
+    best, best_distance = -1, np.float32(0)
+    for i in range(embedded_window.shape[0]):
+        distance = np.float32(0)
+        for unit in range(embedded_window.shape[1]):
+            gap = embedded_window[i, unit] - embedded_row[unit]
+            distance += gap * gap
+        better = distance < best_distance if action == ANOMALOUS else distance > best_distance
+        if (better or best < 0) and i != itself:
+            best, best_distance = i, distance
+    if best < 0:
+        return row  # D^u has no other row
+    return world.n_labelled + (start - world.n_labelled + best) % world.n_unlabelled
+
+
+@compiled
+def external_reward(labelled: bool, action: int) -> float:
+    """Return r^e = h(s, a): 1 for a known anomaly found, 0 for an unlabelled row left alone, else -1."""
+    if labelled and action == ANOMALOUS:
+        return 1.0
+    if not labelled and action == NORMAL:
+        return 0.0
+    return -1.0

@@ -1,0 +1,108 @@
+"""The Q-network: action values, and one step of Q-learning on a minibatch (Eq. 2)."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplan import perceptron
+from dplan._compile import compiled
+from dplan.perceptron import Floats, Sizes
+
+N_ACTIONS = 2
+RMSPROP, DQN = 0, 1
+OPTIMIZERS = {
+    "rmsprop": RMSPROP,  # what the authors' stack, Keras 2.3.1, makes of the paper's settings
+    "dqn": DQN,  # the original DQN's centred form
+}
+
+
+class Agent(NamedTuple):
+    """The Q-network, its target network, and what the optimiser remembers."""
+
+    sizes: Sizes
+    theta: Floats  # θ
+    target: Floats  # θ⁻
+    gradient: Floats
+    mean_gradient: Floats
+    squared_gradient: Floats
+
+
+class Learning(NamedTuple):
+    """How the Q-network learns."""
+
+    discount: float
+    learning_rate: float
+    gradient_decay: float
+    min_squared_gradient: float
+    l2: float
+    dropout: float
+    optimizer: int
+
+
+def new_agent(n_columns: int, hidden_units: tuple[int, ...], rng: np.random.Generator) -> Agent:
+    """Return an agent with random θ and with θ⁻ = 0 (Algorithm 1, lines 1 and 2)."""
+    sizes = perceptron.layer_sizes(n_columns, hidden_units, N_ACTIONS)
+    theta = perceptron.glorot_uniform(sizes, rng)
+    zeros = [np.zeros_like(theta) for _ in range(4)]
+    return Agent(sizes, theta, *zeros)
+
+
+@compiled
+def greedy_action(agent: Agent, row: Floats) -> int:
+    """Return argmax_a Q(s, a; θ) of one row, given as a 1 × columns array."""
+    values = perceptron.outputs(agent.theta, agent.sizes, row)
+    return int(values[0, 1] > values[0, 0])
+
+
+@compiled
+def target_values(agent: Agent, rows: Floats) -> Floats:
+    """Return max_a Q̂(s, a; θ⁻) of each row."""
+    values = perceptron.outputs(agent.target, agent.sizes, rows)
+    best = np.empty(len(rows), dtype=np.float32)
+    for i in range(len(rows)):
+        best[i] = max(values[i, 0], values[i, 1])
+    return best
+
+
+@compiled
+def learn(
+    agent: Agent,
+    rows: Floats,
+    actions: NDArray[np.int8],
+    targets: Floats,
+    learning: Learning,
+    rng: np.random.Generator,
+) -> float:
+    """Take one gradient step on the mean of ½ (y - Q(s, a; θ))², and return that mean."""
+    passed = perceptron.forward(agent.theta, agent.sizes, rows, learning.dropout, rng)
+    values = passed[len(passed) - 1]
+    slopes = np.zeros_like(values)
+    loss = 0.0
+    for i in range(len(rows)):
+        error = values[i, actions[i]] - targets[i]
+        slopes[i, actions[i]] = error / np.float32(len(rows))
+        loss += 0.5 * error * error
+    perceptron.backward(agent.theta, agent.sizes, passed, slopes, learning.dropout, agent.gradient)
+    if learning.l2 > 0:
+        perceptron.add_weight_decay(agent.theta, agent.sizes, learning.l2, agent.gradient)
+    if learning.optimizer == DQN:
+        perceptron.centred_rmsprop(
+            agent.theta,
+            agent.gradient,
+            agent.mean_gradient,
+            agent.squared_gradient,
+            learning.learning_rate,
+            learning.gradient_decay,
+            learning.min_squared_gradient,
+        )
+    else:
+        perceptron.rmsprop(
+            agent.theta,
+            agent.gradient,
+            agent.squared_gradient,
+            learning.learning_rate,
+            learning.gradient_decay,
+            learning.min_squared_gradient,
+        )
+    return loss / len(rows)

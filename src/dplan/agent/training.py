@@ -1,0 +1,254 @@
+"""Algorithm 1: training DPLAN.
+
+`train` runs the episodes and `run_episode` the steps of one; comments give the algorithm's line numbers. Steps are
+counted over the whole training from 0, warm-up included. Everything random is drawn from one generator that is
+passed in, so the same data, settings and seed give the same agent.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplan import perceptron
+from dplan._compile import compiled
+from dplan.agent.environment import (
+    ANOMALOUS,
+    World,
+    draw_next,
+    external_reward,
+    is_labelled,
+    proximate,
+    random_unlabelled,
+)
+from dplan.agent.intrinsic import Novelty, intrinsic_reward, refresh
+from dplan.agent.network import Agent, Learning, greedy_action, learn, target_values
+from dplan.perceptron import Floats
+
+# While θ stands still, in the warm-up, ψ of D^u is computed once and kept, if it takes no more than this.
+_KEPT_EMBEDDING_BYTES = 100_000_000
+
+
+class Schedule(NamedTuple):
+    """When things happen, in steps."""
+
+    n_steps: int
+    episode_steps: int
+    warmup_steps: int
+    target_update_steps: int  # K
+    novelty_update_steps: int  # N
+    epsilon_start: float
+    epsilon_end: float
+    epsilon_steps: int
+    intrinsic_reward: bool
+
+
+class Memory(NamedTuple):
+    """The experience set ℰ: transitions as row numbers, the oldest overwritten first."""
+
+    rows: NDArray[np.int64]
+    actions: NDArray[np.int8]
+    rewards: Floats
+    next_rows: NDArray[np.int64]
+    # discounted max_a Q̂(s', a; θ⁻), 0 for a terminal transition. θ⁻ stands still between updates, so this is
+    # computed once per transition and not once per draw.
+    future: Floats
+    terminal: NDArray[np.bool_]
+
+
+class Episode(NamedTuple):
+    """What happened in one episode."""
+
+    reward: float
+    loss: float
+    epsilon: float
+    anomalous_actions: float
+    labelled_rows: float
+
+
+def new_memory(size: int) -> Memory:
+    """Return an empty experience set (line 3)."""
+    return Memory(
+        rows=np.zeros(size, dtype=np.int64),
+        actions=np.zeros(size, dtype=np.int8),
+        rewards=np.zeros(size, dtype=np.float32),
+        next_rows=np.zeros(size, dtype=np.int64),
+        future=np.zeros(size, dtype=np.float32),
+        terminal=np.zeros(size, dtype=np.bool_),
+    )
+
+
+def train(
+    agent: Agent,
+    world: World,
+    novelty: Novelty,
+    memory: Memory,
+    schedule: Schedule,
+    learning: Learning,
+    batch_size: int,
+    rng: np.random.Generator,
+) -> Iterator[Episode]:
+    """Train the agent in place and yield after each episode; who does not ask for the next one stops the training."""
+    if schedule.intrinsic_reward:
+        refresh(novelty, world, agent.theta, agent.sizes, rng)
+    kept = np.empty((0, agent.sizes[-2]), dtype=np.float32)
+    if world.n_unlabelled * int(agent.sizes[-2]) * 4 <= _KEPT_EMBEDDING_BYTES:
+        kept = embed_all(agent, world)
+    for first_step in range(0, schedule.n_steps, schedule.episode_steps):  # line 4
+        if first_step >= schedule.warmup_steps:
+            kept = kept[:0]
+        n_steps = min(schedule.episode_steps, schedule.n_steps - first_step)
+        yield Episode(
+            *run_episode(
+                agent, world, novelty, memory, schedule, learning, batch_size, first_step, n_steps, kept, rng
+            )
+        )
+
+
+@compiled
+def run_episode(
+    agent: Agent,
+    world: World,
+    novelty: Novelty,
+    memory: Memory,
+    schedule: Schedule,
+    learning: Learning,
+    batch_size: int,
+    first_step: int,
+    n_steps: int,
+    kept_embedding: Floats,
+    rng: np.random.Generator,
+) -> tuple[float, float, float, float, float]:
+    """Run the steps of one episode and return the fields of `Episode`."""
+    total_reward, total_loss, n_anomalous, n_labelled, n_learned = 0.0, 0.0, 0, 0, 0
+    row = random_unlabelled(world, rng)  # line 5
+    for step in range(first_step, first_step + n_steps):  # line 6
+        action = select_action(agent, world, row, epsilon_at(step, schedule), rng)  # lines 7 and 8
+        still = step < schedule.warmup_steps  # θ has not moved yet
+        next_row = next_observation(agent, world, row, action, kept_embedding, still, rng)  # lines 9 and 10
+        reward = external_reward(is_labelled(world, row), action)
+        if schedule.intrinsic_reward:
+            reward += intrinsic_reward(novelty, world, agent.sizes, row)  # lines 11 and 12
+        terminal = step == first_step + n_steps - 1
+        store(memory, step, row, action, reward, next_row, terminal, agent, world, learning.discount)  # line 13
+        if not still:
+            size = min(step + 1, len(memory.rows))
+            total_loss += replay(agent, world, memory, size, batch_size, learning, rng)  # lines 14 to 16
+            n_learned += 1
+        done = step + 1
+        # Before the first learning step θ is what the forest was fitted in: nothing to refresh.
+        if schedule.intrinsic_reward and done % schedule.novelty_update_steps == 0 and not still:
+            refresh(novelty, world, agent.theta, agent.sizes, rng)  # line 17
+        if done % schedule.target_update_steps == 0:
+            update_target(agent, world, memory, min(done, len(memory.rows)), learning.discount)  # line 18
+        total_reward += reward
+        n_anomalous += action == ANOMALOUS
+        n_labelled += is_labelled(world, row)
+        row = next_row
+    mean_loss = total_loss / n_learned if n_learned > 0 else np.nan
+    epsilon = epsilon_at(first_step + n_steps, schedule)
+    return total_reward, mean_loss, epsilon, n_anomalous / n_steps, n_labelled / n_steps
+
+
+@compiled
+def epsilon_at(step: int, schedule: Schedule) -> float:
+    """Return ε at a step: it falls linearly and then stays."""
+    progress = min(1.0, step / schedule.epsilon_steps)
+    return schedule.epsilon_start + (schedule.epsilon_end - schedule.epsilon_start) * progress
+
+
+@compiled
+def select_action(agent: Agent, world: World, row: int, epsilon: float, rng: np.random.Generator) -> int:
+    """Act at random with probability ε, else greedily."""
+    if rng.random() < epsilon:
+        return int(rng.random() * 2)
+    return greedy_action(agent, world.rows[row : row + 1])
+
+
+@compiled
+def next_observation(
+    agent: Agent, world: World, row: int, action: int, kept: Floats, still: bool, rng: np.random.Generator
+) -> int:
+    """Let the environment answer: s' ~ g(s' | s, a; θ^e)."""
+    found, is_window = draw_next(world, rng)
+    if not is_window:
+        return found
+    embedded_row = perceptron.embed(agent.theta, agent.sizes, world.rows[row : row + 1])[0]
+    if still and len(kept) > 0:
+        first = found - world.n_labelled
+        window = kept[first : first + world.window]
+    else:
+        window = perceptron.embed(agent.theta, agent.sizes, world.rows[found : found + world.window])
+    return proximate(world, row, action, found, embedded_row, window)
+
+
+def embed_all(agent: Agent, world: World) -> Floats:
+    """Return ψ of D^u and of its repeated first rows, in pieces that bound the memory of deeper networks."""
+    unlabelled = world.rows[world.n_labelled :]
+    embedded = np.empty((len(unlabelled), agent.sizes[-2]), dtype=np.float32)
+    for start in range(0, len(unlabelled), 4096):
+        piece = slice(start, start + 4096)
+        embedded[piece] = perceptron.embed(agent.theta, agent.sizes, unlabelled[piece])
+    return embedded
+
+
+@compiled
+def store(
+    memory: Memory,
+    step: int,
+    row: int,
+    action: int,
+    reward: float,
+    next_row: int,
+    terminal: bool,
+    agent: Agent,
+    world: World,
+    discount: float,
+) -> None:
+    """Put a transition into the memory, with the value of what follows."""
+    slot = step % len(memory.rows)
+    memory.rows[slot] = row
+    memory.actions[slot] = action
+    memory.rewards[slot] = reward
+    memory.next_rows[slot] = next_row
+    memory.terminal[slot] = terminal
+    memory.future[slot] = 0
+    if not terminal:
+        memory.future[slot] = discount * target_values(agent, world.rows[next_row : next_row + 1])[0]
+
+
+@compiled
+def replay(
+    agent: Agent,
+    world: World,
+    memory: Memory,
+    size: int,
+    batch_size: int,
+    learning: Learning,
+    rng: np.random.Generator,
+) -> float:
+    """Learn from a minibatch of the memory, drawn with replacement, and return its loss."""
+    n_columns = world.rows.shape[1]
+    rows = np.empty((batch_size, n_columns), dtype=np.float32)
+    actions = np.empty(batch_size, dtype=np.int8)
+    targets = np.empty(batch_size, dtype=np.float32)
+    for i in range(batch_size):
+        slot = int(rng.random() * size)
+        source = world.rows[memory.rows[slot]]
+        for column in range(n_columns):
+            rows[i, column] = source[column]
+        actions[i] = memory.actions[slot]
+        targets[i] = memory.rewards[slot] + memory.future[slot]  # line 15
+    return learn(agent, rows, actions, targets, learning, rng)
+
+
+@compiled
+def update_target(agent: Agent, world: World, memory: Memory, size: int, discount: float) -> None:
+    """Set θ⁻ = θ, and with it the value of what follows each stored transition."""
+    agent.target[:] = agent.theta
+    for slot in range(size):
+        memory.future[slot] = 0
+        if not memory.terminal[slot]:
+            next_row = memory.next_rows[slot]
+            memory.future[slot] = discount * target_values(agent, world.rows[next_row : next_row + 1])[0]

@@ -1,0 +1,11 @@
+"""The command line."""
+
+import click
+
+from dplan._version import __version__
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="dplan")
+def main() -> None:
+    """Find anomalies in a table with a few known anomalies and many unlabelled rows."""

@@ -1,0 +1,1 @@
+"""The paper's data sets and scenarios, and preparing anyone's own table."""
