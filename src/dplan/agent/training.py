@@ -155,7 +155,7 @@ def run_episode(
 def epsilon_at(step: int, schedule: Schedule) -> float:
     """Return ε at a step: it falls linearly and then stays."""
     progress = min(1.0, step / schedule.epsilon_steps)
-    return schedule.epsilon_start + (schedule.epsilon_end - schedule.epsilon_start) * progress
+    return schedule.epsilon_start * (1.0 - progress) + schedule.epsilon_end * progress
 
 
 @compiled
