@@ -1,0 +1,84 @@
+"""The rows that an isolation forest isolates most easily: pseudo anomalies for detectors that want labelled ones."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplan.agent.environment import UNIFORM, World
+from dplan.agent.intrinsic import isolation_scores, new_novelty, refresh
+from dplan.perceptron import Floats
+
+# iForest's recommended settings.
+N_TREES, TREE_SIZE = 100, 256
+
+# Without any label, this share of the rows, and no fewer than that, stand in for labelled anomalies.
+_STAND_IN_SHARE, _FEWEST_STAND_INS = 0.01, 10
+
+_BLOCK_ROWS = 512  # what a processor's cache holds: every tree asks every row
+
+
+def raw_isolation_scores(
+    rows: Floats, rng: np.random.Generator, n_trees: int = N_TREES, tree_size: int = TREE_SIZE
+) -> Floats:
+    """Return the isolation score of each row by a forest grown on all of them: DPLAN's forest, on raw features.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.normal(size=(500, 3)).astype(np.float32)
+    >>> rows[7] = 9
+    >>> int(raw_isolation_scores(rows, rng).argmax())
+    7
+    """
+    n_rows = len(rows)
+    # The forest samples stretches of rows in random order whose beginning stands again at the end.
+    n_sampled = min(n_trees * tree_size, n_rows)
+    sampled = rng.choice(n_rows, size=n_sampled, replace=False)
+    ring = rows[np.concatenate([sampled, sampled[: min(tree_size, n_sampled)]])]
+    world = World(ring, 0, n_sampled, window=1, labelled_probability=0.0, sampler=UNIFORM)
+    no_weights, no_layers = (
+        np.empty(0, dtype=np.float32),
+        np.array([rows.shape[1]]),
+    )  # the embedding is the row
+    forest = new_novelty(world, no_weights, n_trees, tree_size)
+    refresh(forest, world, no_weights, no_layers, rng)
+    pieces = (rows[start : start + _BLOCK_ROWS] for start in range(0, n_rows, _BLOCK_ROWS))
+    return np.concatenate([isolation_scores(forest, piece) for piece in pieces])
+
+
+def split_off_most_isolated(
+    rows: Floats, unlabelled: NDArray[np.int64], count: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Part the unlabelled rows into those easiest to isolate and the others; at least one row is left over.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.normal(size=(500, 3)).astype(np.float32)
+    >>> rows[7] = 9
+    >>> most, others = split_off_most_isolated(rows, np.arange(500), 1, rng)
+    >>> most, len(others)
+    (array([7]), 499)
+    """
+    count = min(count, len(unlabelled) - 1)
+    scores = raw_isolation_scores(rows[unlabelled], rng)
+    order = np.argsort(-scores, kind="stable")
+    return unlabelled[np.sort(order[:count])], unlabelled[np.sort(order[count:])]
+
+
+def labelled_or_stand_ins(
+    rows: Floats, labels: NDArray[np.int64], rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the numbers of the labelled and of the other rows; without any label, of stand-ins and of the others.
+
+    Examples
+    --------
+    >>> rows = np.random.default_rng(0).normal(size=(1000, 3)).astype(np.float32)
+    >>> labels = np.zeros(1000, dtype=int)
+    >>> [len(part) for part in labelled_or_stand_ins(rows, labels, np.random.default_rng(0))]
+    [10, 990]
+    """
+    labelled, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
+    if len(labelled):
+        return labelled, unlabelled
+    count = max(_FEWEST_STAND_INS, round(_STAND_IN_SHARE * len(rows)))
+    return split_off_most_isolated(rows, unlabelled, min(count, len(rows) // 2), rng)

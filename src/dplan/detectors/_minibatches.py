@@ -1,0 +1,69 @@
+"""Minibatches in which labelled anomalies, few as they are, weigh as much as the unlabelled rows."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplan._compile import compiled
+from dplan.perceptron import Floats
+
+Indices = NDArray[np.int64]
+
+
+def gather(rows: Floats, indices: Indices, out: Floats) -> None:
+    """Copy rows, given by number, into a block that is already there."""
+    np.take(rows, indices, axis=0, out=out, mode="clip")  # "clip" copies straight away, "raise" would buffer
+
+
+class HalfAndHalf:
+    """Minibatches of half labelled anomalies and half unlabelled rows, both drawn with replacement.
+
+    The anomalies stand first, as `anomalous` says. If there are fewer of them than draws, each stands once and its
+    weight says how often it was drawn: the same mean loss with fewer rows to multiply. Without any anomaly, all rows
+    of a minibatch are unlabelled.
+
+    Examples
+    --------
+    >>> rows = np.arange(10, dtype=np.float32)[:, None]
+    >>> sampler = HalfAndHalf(rows, np.array([8, 9]), np.arange(8), 6, np.random.default_rng(0))
+    >>> sampler().ravel()[:2]  # the two anomalies
+    array([8., 9.], dtype=float32)
+    >>> sampler.weights * 6  # of three draws of an anomaly, all fell on the second; then three unlabelled rows
+    array([0., 3., 1., 1., 1.], dtype=float32)
+    """
+
+    def __init__(
+        self, rows: Floats, anomalies: Indices, unlabelled: Indices, size: int, rng: np.random.Generator
+    ) -> None:
+        self.rows, self.anomalies, self.unlabelled, self.rng = rows, anomalies, unlabelled, rng
+        self.n_drawn = size // 2 if len(anomalies) else 0
+        self.n_standing = min(self.n_drawn, len(anomalies))
+        n_rows = self.n_standing + size - self.n_drawn
+        self.anomalous = np.arange(n_rows) < self.n_standing
+        self.weights = np.full(n_rows, 1 / size, dtype=np.float32)
+        self.batch = np.empty((n_rows, rows.shape[1]), dtype=np.float32)
+        gather(rows, anomalies[: self.n_standing], self.batch[: self.n_standing])
+
+    def __call__(self) -> Floats:
+        """Draw the next minibatch, in place of the last one."""
+        n, rng = self.n_standing, self.rng
+        if self.n_drawn:
+            drawn = rng.integers(len(self.anomalies), size=self.n_drawn)
+            if n < self.n_drawn:
+                times = np.bincount(drawn, minlength=n)
+                self.weights[:n] = times * self.weights[-1]
+            else:
+                gather(self.rows, self.anomalies[drawn], self.batch[:n])
+        drawn = rng.integers(len(self.unlabelled), size=len(self.batch) - n)
+        gather(self.rows, self.unlabelled[drawn], self.batch[n:])
+        return self.batch
+
+
+@compiled
+def weighted_mean(losses: Floats, slopes: Floats, weights: Floats) -> float:
+    """Return Σ weight · loss, and turn the gradient of each row's loss by its outputs into that of the sum."""
+    mean = 0.0
+    for row in range(slopes.shape[0]):
+        mean += weights[row] * losses[row]
+        for unit in range(slopes.shape[1]):
+            slopes[row, unit] *= weights[row]
+    return mean
