@@ -131,7 +131,9 @@ def run_episode(
         if schedule.intrinsic_reward:
             reward += intrinsic_reward(novelty, world, agent.sizes, row)  # lines 11 and 12
         terminal = step == first_step + n_steps - 1
-        store(memory, step, row, action, reward, next_row, terminal, agent, world, learning.discount)  # line 13
+        store(
+            memory, step, row, action, reward, next_row, terminal, agent, world, learning.discount
+        )  # line 13
         if not still:
             size = min(step + 1, len(memory.rows))
             total_loss += replay(agent, world, memory, size, batch_size, learning, rng)  # lines 14 to 16

@@ -5,7 +5,6 @@ A new detector is a subclass with keyword-only parameters in `__init__`, `_check
 
 import logging
 import time
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Self
@@ -16,9 +15,8 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dplan._blas import single_threaded_blas
-from dplan.detectors._checks import as_generator, check_flag, check_labels, check_number, check_some_unlabelled
+from dplan.detectors._checks import as_generator, check_flag, check_labels, check_number, usable_labels
 from dplan.detectors._scaling import arrange, column_scale, no_scale, score_in_blocks
-from dplan.exceptions import NoLabelsWarning
 from dplan.perceptron import Floats
 
 logger = logging.getLogger("dplan")
@@ -64,8 +62,8 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         X : array-like or frame of shape (n_rows, n_columns)
             The rows, labelled and unlabelled, all numbers.
         y : array-like of shape (n_rows,), default=None
-            0 for an unlabelled row, k ≥ 1 for a labelled anomaly of class k. Without any label there is a warning and
-            an unsupervised ranking.
+            0 for an unlabelled row, k ≥ 1 for a labelled anomaly of class k. With no row labelled, or every row,
+            there is a warning and an unsupervised ranking.
 
         Returns
         -------
@@ -78,15 +76,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         self._check_parameters()
         rng = as_generator(self.random_state)
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        labels = check_labels(y, len(X))
-        check_some_unlabelled(labels)
-        if self.uses_labels and not labels.any():
-            warnings.warn(
-                f"{type(self).__name__} found no labelled anomaly in y, so it ranks rows without supervision. "
-                "Pass y with k >= 1 in the rows that are known anomalies.",
-                NoLabelsWarning,
-                stacklevel=2,
-            )
+        labels = usable_labels(check_labels(y, len(X)), type(self).__name__, needed=self.uses_labels)
         self.column_low_, self.column_inverse_ = column_scale(X) if self.scale else no_scale(X.shape[1])
         self.history_: dict[str, list[float]] = {}
         self._started = time.perf_counter()

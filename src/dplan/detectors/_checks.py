@@ -2,12 +2,15 @@
 
 import math
 import numbers
+import warnings
 from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
+
+from dplan.exceptions import NoLabelsWarning
 
 _WHAT_Y_MEANS = "y must hold 0 for an unlabelled row and k >= 1 for a labelled anomaly of class k"
 
@@ -134,21 +137,24 @@ def _numbers_or_objects(values: NDArray[Any]) -> NDArray[Any]:
     return values.astype(str)
 
 
-def check_some_unlabelled(labels: NDArray[np.int64]) -> None:
-    """Raise if every row is labelled.
+def usable_labels(labels: NDArray[np.int64], detector: str, needed: bool) -> NDArray[np.int64]:
+    """Return the labels if they leave something to learn from, else warn and return none.
 
-    Examples
-    --------
-    >>> check_some_unlabelled(np.array([1, 1]))
-    Traceback (most recent call last):
-    ValueError: y labels all 2 rows as anomalies, so there is nothing to tell them from. Add the unlabelled rows to X,
-    with 0 in y.
+    All rows labelled is a warning too, and not an error, because scikit-learn's conventions let any y pass that is
+    valid row by row.
     """
-    if len(labels) and labels.min() > 0:
-        raise ValueError(
-            f"y labels all {len(labels)} rows as anomalies, so there is nothing to tell them from. "
-            "Add the unlabelled rows to X, with 0 in y."
-        )
+    if labels.any() != labels.all() or not (labels.any() or needed):
+        return labels
+    if labels.all():
+        found = f"y labels all {len(labels)} rows as anomalies, so there is nothing to tell them from"
+        advice = "Add the unlabelled rows to X, with 0 in y"
+    else:
+        found = "y labels no row as an anomaly"
+        advice = "Pass y with k >= 1 in the rows that are known anomalies"
+    warnings.warn(
+        f"{found}: {detector} ranks rows without supervision. {advice}.", NoLabelsWarning, stacklevel=4
+    )
+    return np.zeros_like(labels)
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

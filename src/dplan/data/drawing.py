@@ -1,0 +1,124 @@
+"""Drawing rows at random: the same seed gives the same rows on every machine and with every version of NumPy.
+
+NumPy keeps the raw output of its bit generators stable, but not its `permutation` and `choice`; so everything here is
+an ordering by raw random numbers.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Stream", "equal_shares", "split_by_class"]
+
+Rows = NDArray[np.int64]
+
+
+class Stream:
+    """A source of random orders for one purpose, independent of all streams with another key.
+
+    Parameters
+    ----------
+    *key : int
+        Non-negative numbers that name the stream.
+
+    Examples
+    --------
+    >>> Stream(0, 1).shuffled(np.arange(5)).tolist()
+    [4, 1, 2, 0, 3]
+    >>> Stream(0, 1).shuffled(np.arange(5)).tolist() == Stream(0, 1).shuffled(np.arange(5)).tolist()
+    True
+    """
+
+    def __init__(self, *key: int) -> None:
+        self._bits = np.random.PCG64(np.random.SeedSequence(key))
+
+    def shuffled(self, rows: Rows) -> Rows:
+        """Give the same rows in a random order."""
+        order: Rows = rows[np.argsort(self._bits.random_raw(len(rows)), kind="stable")]
+        return order
+
+    def below(self, bound: int, size: int) -> Rows:
+        """Give `size` numbers of 0 … bound - 1, each equally likely (up to a bias of bound / 2**53)."""
+        fractions = (self._bits.random_raw(size) >> np.uint64(11)) / 2.0**53
+        return (fractions * bound).astype(np.int64)
+
+    def subsets(self, size: int, n: int, n_chosen: int) -> NDArray[np.bool_]:
+        """Give `size` rows of `n` flags, of which `n_chosen` are set in each."""
+        raw = self._bits.random_raw(size * n).reshape(size, n)
+        flags = np.zeros((size, n), dtype=np.bool_)
+        np.put_along_axis(flags, np.argsort(raw, axis=1, kind="stable")[:, :n_chosen], True, axis=1)
+        return flags
+
+
+def split_by_class(
+    classes: NDArray[np.int64], groups: NDArray[np.int64], share: float, stream: Stream
+) -> NDArray[np.bool_]:
+    """Choose `share` of the rows of each class for the test, copies of a row never being parted.
+
+    Of the groups of equal rows `share` are taken, each whole, unless a class would get more than its share; rows
+    without a copy then fill up the rest, so each class reaches its share exactly unless it has too few of those.
+
+    Parameters
+    ----------
+    classes : ndarray of int
+        The class of each row, counted from 0.
+    groups : ndarray of int
+        Rows with equal features have equal numbers.
+    share : float
+        Share of each class that goes to the test.
+    stream : Stream
+        The randomness.
+
+    Returns
+    -------
+    ndarray of bool
+        Whether the row belongs to the test.
+
+    Examples
+    --------
+    >>> classes = np.array([0] * 10 + [1] * 5)
+    >>> in_test = split_by_class(classes, np.arange(15), 0.2, Stream(7))
+    >>> np.bincount(classes[in_test]).tolist()
+    [2, 1]
+    """
+    wanted = np.rint(np.bincount(classes) * share).astype(np.int64)
+    in_test = np.zeros(len(classes), dtype=np.bool_)
+    _, groups, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    single = sizes[groups] == 1
+    copied = np.flatnonzero(~single)
+    copied = copied[np.argsort(groups[copied], kind="stable")]
+    members = np.split(copied, np.cumsum(sizes[sizes > 1]))[:-1]
+    order = stream.shuffled(np.arange(len(members)))
+    left = wanted.copy()
+    for g in order[: round(share * len(members))].tolist():
+        counts = np.bincount(classes[members[g]], minlength=len(wanted))
+        if (counts <= left).all():
+            in_test[members[g]] = True
+            left -= counts
+    for k, n in enumerate(left.tolist()):
+        candidates = np.flatnonzero(single & (classes == k))
+        in_test[stream.shuffled(candidates)[:n]] = True
+    return in_test
+
+
+def equal_shares(total: int, available: list[int]) -> list[int]:
+    """Part `total` among classes as equally as what is available allows.
+
+    Examples
+    --------
+    >>> equal_shares(10, [100, 100, 100])
+    [4, 3, 3]
+    >>> equal_shares(10, [1, 100, 100])
+    [1, 5, 4]
+    >>> equal_shares(10, [1, 2, 3])
+    [1, 2, 3]
+    """
+    shares = [0] * len(available)
+    left = min(total, sum(available))
+    while left:
+        open_classes = [k for k, n in enumerate(available) if shares[k] < n]
+        each, rest = divmod(left, len(open_classes))
+        for position, k in enumerate(open_classes):
+            more = min(each + (position < rest), available[k] - shares[k])
+            shares[k] += more
+            left -= more
+    return shares
