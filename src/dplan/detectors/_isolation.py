@@ -3,8 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan.agent.environment import UNIFORM, World
-from dplan.agent.intrinsic import isolation_scores, new_novelty, refresh
+from dplan.agent.forest import grow, isolation_scores, new_forest
 from dplan.perceptron import Floats
 
 # iForest's recommended settings.
@@ -30,17 +29,9 @@ def raw_isolation_scores(
     7
     """
     n_rows = len(rows)
-    # The forest samples stretches of rows in random order whose beginning stands again at the end.
-    n_sampled = min(n_trees * tree_size, n_rows)
-    sampled = rng.choice(n_rows, size=n_sampled, replace=False)
-    ring = rows[np.concatenate([sampled, sampled[: min(tree_size, n_sampled)]])]
-    world = World(ring, 0, n_sampled, window=1, labelled_probability=0.0, sampler=UNIFORM)
-    no_weights, no_layers = (
-        np.empty(0, dtype=np.float32),
-        np.array([rows.shape[1]]),
-    )  # the embedding is the row
-    forest = new_novelty(world, no_weights, n_trees, tree_size)
-    refresh(forest, world, no_weights, no_layers, rng)
+    forest = new_forest(n_trees, min(tree_size, n_rows))
+    for tree in range(n_trees):
+        grow(forest, tree, rows[rng.choice(n_rows, forest.tree_size, replace=False)], rng)
     pieces = (rows[start : start + _BLOCK_ROWS] for start in range(0, n_rows, _BLOCK_ROWS))
     return np.concatenate([isolation_scores(forest, piece) for piece in pieces])
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import IsolationForest
 
-from dplan.agent.intrinsic import average_path_length
+from dplan.agent.forest import average_path_length
 from dplan.detectors._base import Callback, Detector
 from dplan.detectors._checks import check_integer
 from dplan.detectors._minibatches import Indices

@@ -212,6 +212,8 @@ class Triplets:
         candidates = outlier_candidates(scores)
         self.rows, self.size, self.rng = rows, size, rng
         self.inliers, self.outliers = np.flatnonzero(~candidates), np.flatnonzero(candidates)
+        if len(self.inliers) == 0:
+            self.inliers = self.outliers  # a single row
         inlier_scores = scores[self.inliers]
         self.anchor_odds = cumulative_odds(inlier_scores.sum() - inlier_scores)
         self.negative_odds = cumulative_odds(scores[self.outliers])
