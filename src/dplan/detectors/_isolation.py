@@ -12,28 +12,25 @@ N_TREES, TREE_SIZE = 100, 256
 # Without any label, this share of the rows, and no fewer than that, stand in for labelled anomalies.
 _STAND_IN_SHARE, _FEWEST_STAND_INS = 0.01, 10
 
-_BLOCK_ROWS = 512  # what a processor's cache holds: every tree asks every row
+_BLOCK_ROWS = 128  # what a processor's cache holds: every tree asks every row
 
 
-def raw_isolation_scores(
-    rows: Floats, rng: np.random.Generator, n_trees: int = N_TREES, tree_size: int = TREE_SIZE
-) -> Floats:
-    """Return the isolation score of each row by a forest grown on all of them: DPLAN's forest, on raw features.
+def raw_isolation_scores(rows: Floats, chosen: NDArray[np.int64], rng: np.random.Generator) -> Floats:
+    """Return the isolation score of chosen rows by a forest grown on them: DPLAN's forest, on raw features.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.normal(size=(500, 3)).astype(np.float32)
     >>> rows[7] = 9
-    >>> int(raw_isolation_scores(rows, rng).argmax())
+    >>> int(raw_isolation_scores(rows, np.arange(500), rng).argmax())
     7
     """
-    n_rows = len(rows)
-    forest = new_forest(n_trees, min(tree_size, n_rows))
-    for tree in range(n_trees):
-        grow(forest, tree, rows[rng.choice(n_rows, forest.tree_size, replace=False)], rng)
-    pieces = (rows[start : start + _BLOCK_ROWS] for start in range(0, n_rows, _BLOCK_ROWS))
-    return np.concatenate([isolation_scores(forest, piece) for piece in pieces])
+    forest = new_forest(N_TREES, min(TREE_SIZE, len(chosen)))
+    for tree in range(N_TREES):
+        grow(forest, tree, rows[rng.choice(chosen, forest.tree_size, replace=False)], rng)
+    pieces = (chosen[start : start + _BLOCK_ROWS] for start in range(0, len(chosen), _BLOCK_ROWS))
+    return np.concatenate([isolation_scores(forest, rows[piece]) for piece in pieces])
 
 
 def split_off_most_isolated(
@@ -51,9 +48,10 @@ def split_off_most_isolated(
     (array([7]), 499)
     """
     count = min(count, len(unlabelled) - 1)
-    scores = raw_isolation_scores(rows[unlabelled], rng)
-    order = np.argsort(-scores, kind="stable")
-    return unlabelled[np.sort(order[:count])], unlabelled[np.sort(order[count:])]
+    scores = raw_isolation_scores(rows, unlabelled, rng)
+    isolated = np.zeros(len(unlabelled), dtype=bool)
+    isolated[np.argpartition(-scores, count)[:count]] = True
+    return unlabelled[isolated], unlabelled[~isolated]
 
 
 def labelled_or_stand_ins(

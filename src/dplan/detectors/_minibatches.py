@@ -58,6 +58,63 @@ class HalfAndHalf:
         return self.batch
 
 
+class WeightedChoice:
+    """Draws numbers from 0 in proportion to weights, each draw in constant time (Walker's alias method).
+
+    Every number has an equal bin; what its weight does not fill of it belongs to one other number.
+
+    Examples
+    --------
+    >>> choice = WeightedChoice(np.array([1.0, 3.0, 0.0]))
+    >>> np.bincount(choice(1000, np.random.default_rng(0)), minlength=3)
+    array([231, 769,   0])
+    """
+
+    def __init__(self, weights: NDArray[np.float64]) -> None:
+        total = weights.sum()
+        if not total > 0:
+            weights = np.ones(len(weights))
+            total = float(len(weights))
+        self.filled, self.other = _alias_table(weights * (len(weights) / total))
+
+    def __call__(self, size: int, rng: np.random.Generator) -> Indices:
+        """Draw `size` numbers."""
+        place = rng.random(size) * len(self.filled)
+        number = place.astype(np.int64)
+        return np.where(place - number < self.filled[number], number, self.other[number])
+
+
+@compiled
+def _alias_table(levels: NDArray[np.float64]) -> tuple[NDArray[np.float64], Indices]:
+    """Fill bins of size 1 from levels with mean 1; return how far each is its own, and whose the rest is."""
+    n = len(levels)
+    other = np.arange(n)
+    low, high = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    n_low = n_high = 0
+    for i in range(n):
+        if levels[i] < 1:
+            low[n_low] = i
+            n_low += 1
+        else:
+            high[n_high] = i
+            n_high += 1
+    filled = levels.copy()
+    while n_low > 0 and n_high > 0:
+        n_low -= 1
+        i, donor = low[n_low], high[n_high - 1]
+        other[i] = donor
+        filled[donor] -= 1 - filled[i]
+        if filled[donor] < 1:
+            n_high -= 1
+            low[n_low] = donor
+            n_low += 1
+    for left in high[:n_high]:
+        filled[left] = 1
+    for left in low[:n_low]:  # short of 1 by rounding only
+        filled[left] = 1
+    return filled, other
+
+
 @compiled
 def weighted_mean(losses: Floats, slopes: Floats, weights: Floats) -> float:
     """Return Σ weight · loss, and turn the gradient of each row's loss by its outputs into that of the sum."""

@@ -91,7 +91,7 @@ class PReNet(DeepDetector):
 
         def loss(outputs: Floats) -> tuple[float, Floats]:
             losses, slopes = relation_loss(outputs, sampler.left, sampler.right, sampler.targets)
-            return float(losses.mean()), slopes
+            return float(losses.sum()) / len(losses), slopes
 
         hidden_units = check_hidden_units(self.hidden_units)
         sizes = perceptron.layer_sizes(X.shape[1], hidden_units, n_outputs=2)

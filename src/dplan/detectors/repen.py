@@ -10,7 +10,7 @@ from dplan._compile import compiled
 from dplan.detectors._base import Callback
 from dplan.detectors._checks import check_hidden_units, check_integer, check_number
 from dplan.detectors._deep import DeepDetector, Step, new_network
-from dplan.detectors._minibatches import Indices, gather
+from dplan.detectors._minibatches import Indices, WeightedChoice, gather
 from dplan.perceptron import Floats
 
 # Adadelta as in Keras: the share that running means keep, and what is added under the roots.
@@ -135,7 +135,7 @@ class REPEN(DeepDetector):
 
         def loss(outputs: Floats) -> tuple[float, Floats]:
             losses, slopes = triplet_loss(outputs, margin)
-            return float(losses.mean()), slopes
+            return float(losses.sum()) / len(losses), slopes
 
         sizes = np.array([X.shape[1], *check_hidden_units(self.hidden_units)], dtype=np.int64)
         network = new_network(sizes, l2=0.0, n_decayed=0, rng=rng)
@@ -215,8 +215,8 @@ class Triplets:
         if len(self.inliers) == 0:
             self.inliers = self.outliers  # a single row
         inlier_scores = scores[self.inliers]
-        self.anchor_odds = cumulative_odds(inlier_scores.sum() - inlier_scores)
-        self.negative_odds = cumulative_odds(scores[self.outliers])
+        self.choose_anchors = WeightedChoice(inlier_scores.sum() - inlier_scores)
+        self.choose_negatives = WeightedChoice(scores[self.outliers])
         self.batch = np.empty((3 * size, rows.shape[1]), dtype=np.float32)
 
     def __call__(self) -> Floats:
@@ -226,26 +226,10 @@ class Triplets:
 
     def draw(self) -> Indices:
         """Return the numbers of the rows of a minibatch."""
-        uniform = self.rng.random((2, self.size))
-        anchors = self.inliers[np.searchsorted(self.anchor_odds, uniform[0], side="right")]
-        negatives = self.outliers[np.searchsorted(self.negative_odds, uniform[1], side="right")]
+        anchors = self.inliers[self.choose_anchors(self.size, self.rng)]
         positives = self.inliers[self.rng.integers(len(self.inliers), size=self.size)]
+        negatives = self.outliers[self.choose_negatives(self.size, self.rng)]
         return np.concatenate([anchors, positives, negatives])
-
-
-def cumulative_odds(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return cumulative probabilities in proportion to the weights; all are equal if all weights are zero.
-
-    The last 1 is left out, so that a search for any number in [0, 1) ends at a valid place.
-
-    Examples
-    --------
-    >>> cumulative_odds(np.array([1.0, 3.0, 4.0])), cumulative_odds(np.zeros(2))
-    (array([0.125, 0.5  ]), array([0.5]))
-    """
-    total = weights.sum()
-    probabilities = weights / total if total > 0 else np.full(len(weights), 1 / len(weights))
-    return np.cumsum(probabilities)[:-1]
 
 
 @compiled
