@@ -44,8 +44,8 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
 
     Observation
         One row of the table, its columns scaled to [0, 1]: ``Box(0, 1, (n_columns,), float32)``. Half of the rows
-        shown are labelled anomalies, drawn uniformly. The others are unlabelled: of a random subsample, the one nearest to
-        the last row in the agent's embedding if it was called anomalous, else the farthest (the paper's Eq. 3).
+        shown are labelled anomalies, drawn uniformly. The others are unlabelled: of a random subsample, the one
+        nearest to the last row in the agent's embedding if it was called anomalous, else the farthest (Eq. 3).
     Action
         ``Discrete(2)``: 0 calls the row normal, 1 calls it anomalous.
     Reward
@@ -172,7 +172,8 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
         return self._observation(), external + intrinsic, self._step >= self._episode_steps, False, info
 
     def _observation(self) -> Floats:
-        return self.world.rows[self._row].copy()
+        observation: Floats = self.world.rows[self._row].copy()
+        return observation
 
     def _info(self) -> dict[str, Any]:
         return {"row": int(self._order[self._row]), "labelled": bool(is_labelled(self.world, self._row))}

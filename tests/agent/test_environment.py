@@ -98,7 +98,8 @@ def test_subsample_is_uniform_over_the_unlabelled_rows():
 
 def test_which_rows_stand_side_by_side_is_random():
     neighbours = {
-        tuple(ring_order(np.empty(0, int), np.arange(5), 0, np.random.default_rng(seed))) for seed in range(200)
+        tuple(ring_order(np.empty(0, int), np.arange(5), 0, np.random.default_rng(seed)))
+        for seed in range(200)
     }
     assert len(neighbours) > 80  # of 120 orders
 

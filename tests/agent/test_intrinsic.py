@@ -23,7 +23,9 @@ def grown(rows, n_trees=100, tree_size=256, seed=0):
 def test_ranks_rows_as_scikit_learn_does(seed):
     rng = np.random.default_rng(seed)
     # Like an embedding: few directions, zeros from ReLU, some rows far out.
-    rows = np.maximum(rng.normal(size=(3_000, 5)) @ rng.normal(size=(5, 20)), 0) * rng.lognormal(size=(3_000, 1))
+    rows = np.maximum(rng.normal(size=(3_000, 5)) @ rng.normal(size=(5, 20)), 0) * rng.lognormal(
+        size=(3_000, 1)
+    )
     rows = rows.astype(np.float32)
     ours = isolation_scores(grown(rows, seed=seed), rows)
     theirs, theirs_again = (

@@ -36,7 +36,9 @@ def test_gradients_equal_finite_differences(hidden, dropout):
 
     gradient = loss_and_gradient(theta, sizes, rows, wanted, dropout, np.random.default_rng(2))[1]
     shift = 1e-6
-    numeric = np.array([(loss(theta + e) - loss(theta - e)) / (2 * shift) for e in np.eye(len(theta)) * shift])
+    numeric = np.array(
+        [(loss(theta + e) - loss(theta - e)) / (2 * shift) for e in np.eye(len(theta)) * shift]
+    )
     np.testing.assert_allclose(gradient, numeric, atol=1e-6)
 
 
@@ -55,7 +57,9 @@ def test_the_learning_gradient_is_that_of_the_documented_loss():
 
     returned = learn(agent, rows, actions, targets, LEARNING, rng)
     shift = 1e-6
-    numeric = np.array([(loss(before + e) - loss(before - e)) / (2 * shift) for e in np.eye(len(before)) * shift])
+    numeric = np.array(
+        [(loss(before + e) - loss(before - e)) / (2 * shift) for e in np.eye(len(before)) * shift]
+    )
     np.testing.assert_allclose(agent.gradient, numeric, atol=1e-5)
     decay = 0.01 * np.sum(perceptron.kernel(before, agent.sizes, 0) ** 2)
     assert returned == pytest.approx(loss(before) - decay, rel=1e-5)
@@ -77,7 +81,9 @@ def test_centred_rmsprop_is_that_of_the_original_dqn():
 
 def test_fresh_weights_are_glorot_uniform():
     sizes = perceptron.layer_sizes(200, (100,), 2)
-    (kernel, biases), _ = perceptron.unflatten(perceptron.glorot_uniform(sizes, np.random.default_rng(0)), sizes)
+    (kernel, biases), _ = perceptron.unflatten(
+        perceptron.glorot_uniform(sizes, np.random.default_rng(0)), sizes
+    )
     limit = np.sqrt(6 / 300)
     assert 0.99 * limit < abs(kernel).max() <= limit
     assert kernel.std() == pytest.approx(limit / np.sqrt(3), rel=0.02)

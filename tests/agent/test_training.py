@@ -41,7 +41,9 @@ def test_the_kernel_does_what_its_plain_twin_does(hidden, learning, replay_size)
     agent, novelty, memory = make_agent(world, hidden, replay_size=replay_size)
     twin = Twin(
         world=world,
-        layers=[(w.astype(float), b.astype(float)) for w, b in perceptron.unflatten(agent.theta, agent.sizes)],
+        layers=[
+            (w.astype(float), b.astype(float)) for w, b in perceptron.unflatten(agent.theta, agent.sizes)
+        ],
         novelty=new_novelty(world, agent.theta, 20, 256),
         schedule=schedule,
         learning=learning,
@@ -55,7 +57,9 @@ def test_the_kernel_does_what_its_plain_twin_does(hidden, learning, replay_size)
     twin.train()
 
     order = np.arange(500 - len(twin.memory), 500) % replay_size
-    rows, actions, rewards, next_rows, terminal = (np.array(column) for column in zip(*twin.memory))
+    rows, actions, rewards, next_rows, terminal = (
+        np.array(column) for column in zip(*twin.memory, strict=True)
+    )
     np.testing.assert_array_equal(memory.rows[order], rows)
     np.testing.assert_array_equal(memory.actions[order], actions)
     np.testing.assert_array_equal(memory.next_rows[order], next_rows)

@@ -104,7 +104,10 @@ class Twin:
         rows = self.rows[[transition[0] for transition in batch]]
         future = q_values(self.target, self.rows[[transition[3] for transition in batch]]).max(axis=1)
         targets = np.array(
-            [r + (0 if end else self.learning.discount * v) for (_, _, r, _, end), v in zip(batch, future)]
+            [
+                r + (0 if end else self.learning.discount * v)
+                for (_, _, r, _, end), v in zip(batch, future, strict=True)
+            ]
         )
         actions = np.array([transition[1] for transition in batch])
 

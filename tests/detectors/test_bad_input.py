@@ -1,5 +1,7 @@
 """Bad input, over every detector: a named error or a finite result, nothing else."""
 
+import contextlib
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -26,14 +28,22 @@ def assert_finite_result(detector, X, y):
     assert set(fitted.predict(X)) <= {-1, 1}
 
 
+def assert_named_or_finite(job, name):
+    with contextlib.suppress(ValueError):
+        assert np.isfinite(job()).all()
+        return
+    with pytest.raises(ValueError, match=name):
+        job()
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_values_that_are_no_numbers_are_refused(detector, value):
     X, y = table()
     fitted = clone(detector).fit(X, y)
     X[3, 2] = value
-    with pytest.raises(ValueError, match="NaN|infinity"):
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
         clone(detector).fit(X, y)
-    with pytest.raises(ValueError, match="NaN|infinity"):
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
         fitted.anomaly_score(X)
 
 
@@ -57,12 +67,7 @@ def test_huge_values_without_scaling_are_named_or_finite(detector):
     X, y = table()
     X[::3] *= 1e30
     unscaled = clone(detector).set_params(scale=False)
-    try:
-        scores = unscaled.fit(X, y).anomaly_score(X)
-    except ValueError as error:
-        assert "scale=True" in str(error)
-    else:
-        assert np.isfinite(scores).all()
+    assert_named_or_finite(lambda: unscaled.fit(X, y).anomaly_score(X), "scale=True")
 
 
 def test_constant_columns(detector):
@@ -132,7 +137,9 @@ def test_wrong_label_values_are_named(detector, labels, found):
         clone(detector).fit(X, labels)
 
 
-@pytest.mark.parametrize("labels", [[False, True, True, False], [0.0, 3.0, 1.0, 0.0], np.array([0, 2, 1, 0], object)])
+@pytest.mark.parametrize(
+    "labels", [[False, True, True, False], [0.0, 3.0, 1.0, 0.0], np.array([0, 2, 1, 0], object)]
+)
 def test_labels_may_be_any_whole_numbers(detector, labels):
     X, _ = table(4)
     assert_finite_result(detector, X, labels)
@@ -146,7 +153,7 @@ def test_lengths_must_match(detector):
 
 @pytest.mark.parametrize("X", [np.empty((0, 3)), np.empty((5, 0)), np.ones(5), np.ones((2, 3, 4))])
 def test_what_is_no_table_is_refused(detector, X):
-    with pytest.raises(ValueError, match="minimum of|Expected 2D|dim 3"):
+    with pytest.raises(ValueError, match=r"minimum of|Expected 2D|dim 3"):
         clone(detector).fit(X)
 
 

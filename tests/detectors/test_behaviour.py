@@ -79,7 +79,9 @@ def test_the_score_of_a_row_does_not_depend_on_its_company(detector, labelled_ta
     together = fitted.anomaly_score(X)
     order = np.random.default_rng(1).permutation(len(X))
     np.testing.assert_array_equal(fitted.anomaly_score(X[order]), together[order])
-    np.testing.assert_array_equal([fitted.anomaly_score(X[[row]])[0] for row in order[:50]], together[order[:50]])
+    np.testing.assert_array_equal(
+        [fitted.anomaly_score(X[[row]])[0] for row in order[:50]], together[order[:50]]
+    )
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])

@@ -170,11 +170,7 @@ def test_different_seeds_give_different_weights():
     assert not np.allclose(weights[1], weights[2])
 
 
-def test_a_learning_rate_that_is_far_too_large_is_named_or_survived():
+def test_a_learning_rate_that_is_far_too_large_is_named():
     X, y = np.random.default_rng(0).random((300, 4)), np.arange(300) < 20
-    try:
-        scores = DPLAN(n_steps=400, warmup_steps=100, learning_rate=1e30, random_state=0).fit(X, y).anomaly_score(X)
-    except ValueError as error:
-        assert "lower the learning rate" in str(error)
-    else:
-        assert np.isfinite(scores).all()
+    with pytest.raises(ValueError, match="lower the learning rate"):
+        DPLAN(n_steps=400, warmup_steps=100, learning_rate=1e30, random_state=0).fit(X, y)

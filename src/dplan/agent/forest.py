@@ -8,6 +8,7 @@ early is led on to the left, down to the bottom, where its path length is kept. 
 same number of steps for every row.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -133,4 +134,4 @@ def average_path_length(n_rows: int) -> float:
         return 0.0
     if n_rows == 2:
         return 1.0
-    return 2.0 * (np.log(n_rows - 1.0) + _EULER_GAMMA) - 2.0 * (n_rows - 1.0) / n_rows
+    return 2.0 * (math.log(n_rows - 1.0) + _EULER_GAMMA) - 2.0 * (n_rows - 1.0) / n_rows

@@ -40,7 +40,7 @@ def intrinsic_reward(novelty: Novelty, world: World, sizes: Sizes, row: int) -> 
         # The forest stands still until its next refresh, so each row is asked about once.
         embedded = embed(novelty.frozen, sizes, world.rows[row : row + 1])
         novelty.rewards[row] = rescale(isolation_scores(novelty.forest, embedded), novelty.limits)[0]
-    return novelty.rewards[row]
+    return float(novelty.rewards[row])
 
 
 @compiled

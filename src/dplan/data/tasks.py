@@ -7,7 +7,6 @@ of a data set have one test set, Scenario II adds labelled rows to those of Scen
 anomalies to a lower one.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal

@@ -75,14 +75,18 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
             raise ValueError(f"callback must be None or a function, got {self.callback!r}.")
         self._check_parameters()
         rng = as_generator(self.random_state)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        labels = usable_labels(check_labels(y, len(X)), type(self).__name__, needed=self.uses_labels)
-        self.column_low_, self.column_inverse_ = column_scale(X) if self.scale else no_scale(X.shape[1])
+        table: NDArray[np.floating] = validate_data(
+            self, X, dtype=[np.float64, np.float32], ensure_min_samples=2
+        )
+        labels = usable_labels(check_labels(y, len(table)), type(self).__name__, needed=self.uses_labels)
+        self.column_low_, self.column_inverse_ = (
+            column_scale(table) if self.scale else no_scale(table.shape[1])
+        )
         self.history_: dict[str, list[float]] = {}
         self._started = time.perf_counter()
         with single_threaded_blas():
-            self._fit(X, labels, rng)
-        self._set_offset(X, np.flatnonzero(labels == 0), rng)
+            self._fit(table, labels, rng)
+        self._set_offset(table, np.flatnonzero(labels == 0), rng)
         return self
 
     def anomaly_score(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -100,9 +104,11 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         """
         check_is_fitted(self, "history_")
         # Values are checked in the same pass that scales them.
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=False)
+        table: NDArray[np.floating] = validate_data(
+            self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=False
+        )
         with single_threaded_blas():
-            return score_in_blocks(X, self.column_low_, self.column_inverse_, self._score)
+            return score_in_blocks(table, self.column_low_, self.column_inverse_, self._score)
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
         """Score rows the way scikit-learn does: lower is more anomalous.

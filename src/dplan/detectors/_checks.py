@@ -128,7 +128,8 @@ def check_labels(y: Any, n_rows: int) -> NDArray[np.int64]:
             f"({count} such row{'s' if count > 1 else ''} in all). Labels of another form can be mapped with, "
             'for example, y = (labels == "fraud").astype(int).'
         )
-    return values.astype(np.int64)
+    labels: NDArray[np.int64] = values.astype(np.int64)
+    return labels
 
 
 def _numbers_or_objects(values: NDArray[Any]) -> NDArray[Any]:
@@ -169,8 +170,10 @@ def as_generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state.integers(2**63))
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31))
-    if random_state is None or (isinstance(random_state, numbers.Integral) and random_state >= 0):
-        return np.random.default_rng(random_state)
+    if random_state is None:
+        return np.random.default_rng()
+    if isinstance(random_state, numbers.Integral) and int(random_state) >= 0:
+        return np.random.default_rng(int(random_state))
     raise ValueError(
         "random_state must be None, a whole number of at least 0, or a NumPy RandomState or Generator, "
         f"got {random_state!r}."

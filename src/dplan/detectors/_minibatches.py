@@ -1,5 +1,7 @@
 """Minibatches in which labelled anomalies, few as they are, weigh as much as the unlabelled rows."""
 
+from collections.abc import Callable, Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -8,10 +10,18 @@ from dplan.perceptron import Floats
 
 Indices = NDArray[np.int64]
 
+_DRAWN_AT_ONCE = 64
+
 
 def gather(rows: Floats, indices: Indices, out: Floats) -> None:
     """Copy rows, given by number, into a block that is already there."""
     np.take(rows, indices, axis=0, out=out, mode="clip")  # "clip" copies straight away, "raise" would buffer
+
+
+def one_by_one(draw: Callable[[int], Indices]) -> Iterator[Indices]:
+    """Hand out draws for one minibatch after the other that are made for many at once, which costs far less."""
+    while True:
+        yield from draw(_DRAWN_AT_ONCE)
 
 
 class HalfAndHalf:
@@ -34,27 +44,27 @@ class HalfAndHalf:
     def __init__(
         self, rows: Floats, anomalies: Indices, unlabelled: Indices, size: int, rng: np.random.Generator
     ) -> None:
-        self.rows, self.anomalies, self.unlabelled, self.rng = rows, anomalies, unlabelled, rng
-        self.n_drawn = size // 2 if len(anomalies) else 0
-        self.n_standing = min(self.n_drawn, len(anomalies))
-        n_rows = self.n_standing + size - self.n_drawn
-        self.anomalous = np.arange(n_rows) < self.n_standing
-        self.weights = np.full(n_rows, 1 / size, dtype=np.float32)
-        self.batch = np.empty((n_rows, rows.shape[1]), dtype=np.float32)
-        gather(rows, anomalies[: self.n_standing], self.batch[: self.n_standing])
+        self.rows = rows
+        n_drawn = size // 2 if len(anomalies) else 0
+        self.n_standing = n = min(n_drawn, len(anomalies))
+        self.drawn_once = n == n_drawn
+        shape = (n + size - n_drawn, rows.shape[1])
+        self.anomalous = np.arange(shape[0]) < n
+        self.weights = np.full(shape[0], 1 / size, dtype=np.float32)
+        self.batch = np.empty(shape, dtype=np.float32)
+        gather(rows, anomalies[:n], self.batch[:n])
+        self.places = one_by_one(lambda times: rng.integers(max(len(anomalies), 1), size=(times, n_drawn)))
+        self.anomalies = anomalies
+        self.draws = one_by_one(lambda times: rng.choice(unlabelled, (times, size - n_drawn)))
 
     def __call__(self) -> Floats:
         """Draw the next minibatch, in place of the last one."""
-        n, rng = self.n_standing, self.rng
-        if self.n_drawn:
-            drawn = rng.integers(len(self.anomalies), size=self.n_drawn)
-            if n < self.n_drawn:
-                times = np.bincount(drawn, minlength=n)
-                self.weights[:n] = times * self.weights[-1]
-            else:
-                gather(self.rows, self.anomalies[drawn], self.batch[:n])
-        drawn = rng.integers(len(self.unlabelled), size=len(self.batch) - n)
-        gather(self.rows, self.unlabelled[drawn], self.batch[n:])
+        n, places = self.n_standing, next(self.places)
+        if self.drawn_once:
+            gather(self.rows, self.anomalies[places], self.batch[:n])
+        else:
+            self.weights[:n] = np.bincount(places, minlength=n) * self.weights[-1]
+        gather(self.rows, next(self.draws), self.batch[n:])
         return self.batch
 
 
@@ -77,8 +87,8 @@ class WeightedChoice:
             total = float(len(weights))
         self.filled, self.other = _alias_table(weights * (len(weights) / total))
 
-    def __call__(self, size: int, rng: np.random.Generator) -> Indices:
-        """Draw `size` numbers."""
+    def __call__(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Indices:
+        """Draw an array of numbers."""
         place = rng.random(size) * len(self.filled)
         number = place.astype(np.int64)
         return np.where(place - number < self.filled[number], number, self.other[number])

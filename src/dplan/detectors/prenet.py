@@ -7,7 +7,7 @@ from dplan import perceptron
 from dplan._compile import compiled
 from dplan.detectors._checks import check_hidden_units
 from dplan.detectors._deep import DeepDetector, new_network
-from dplan.detectors._minibatches import Indices, gather
+from dplan.detectors._minibatches import Indices, gather, one_by_one
 from dplan.perceptron import Floats
 
 # What a pair is worth: anomaly–anomaly, anomaly–unlabelled, unlabelled–unlabelled.
@@ -130,30 +130,35 @@ class Pairs:
     def __init__(
         self, rows: Floats, anomalies: Indices, unlabelled: Indices, size: int, rng: np.random.Generator
     ) -> None:
-        self.rows, self.anomalies, self.unlabelled, self.rng = rows, anomalies, unlabelled, rng
-        self.quarter = quarter = size // 4
-        half = size - 2 * quarter
-        self.n_drawn = 3 * quarter
-        self.n_standing = n = min(len(anomalies), self.n_drawn)
-        n_unlabelled = quarter + 2 * half
+        quarter, half = size // 4, size - 2 * (size // 4)
         self.targets = np.repeat(np.float32([BOTH, ONE, NEITHER]), [quarter, quarter, half])
-        # The anomalies' places are drawn anew in each call, the unlabelled rows stand in the order of their pairs.
-        places = np.arange(n, n + n_unlabelled)
-        self.left = np.concatenate([np.zeros(2 * quarter, dtype=np.int64), places[quarter + half :]])
-        self.right = np.concatenate([np.zeros(quarter, dtype=np.int64), places[: quarter + half]])
+        n_drawn, n_unlabelled = 3 * quarter, quarter + 2 * half
+        self.n_standing = n = min(n_drawn, len(anomalies))
+        self.drawn_once = n == n_drawn
+        # Which anomaly stands in which pair is drawn anew in each call; unlabelled rows stand in the pairs' order.
+        self.n_left = 2 * quarter
+        unlabelled_places = np.arange(n, n + n_unlabelled)
+        self.left = np.concatenate(
+            [np.zeros(2 * quarter, dtype=np.int64), unlabelled_places[quarter + half :]]
+        )
+        self.right = np.concatenate([np.zeros(quarter, dtype=np.int64), unlabelled_places[: quarter + half]])
+        self.rows, self.anomalies = rows, anomalies
         self.block = np.empty((n + n_unlabelled, rows.shape[1]), dtype=np.float32)
         gather(rows, anomalies[:n], self.block[:n])
+        self.places = one_by_one(lambda times: rng.integers(len(anomalies), size=(times, n_drawn)))
+        self.draws = one_by_one(lambda times: rng.choice(unlabelled, (times, n_unlabelled)))
 
     def __call__(self) -> Floats:
         """Draw the next minibatch, in place of the last one."""
-        n, quarter = self.n_standing, self.quarter
-        drawn = self.rng.integers(len(self.anomalies), size=self.n_drawn)
-        if n == self.n_drawn:
-            gather(self.rows, self.anomalies[drawn], self.block[:n])
-            drawn = np.arange(n)
-        self.left[: 2 * quarter], self.right[:quarter] = drawn[: 2 * quarter], drawn[2 * quarter :]
-        drawn = self.rng.integers(len(self.unlabelled), size=len(self.block) - n)
-        gather(self.rows, self.unlabelled[drawn], self.block[n:])
+        n, places = self.n_standing, next(self.places)
+        if self.drawn_once:
+            gather(self.rows, self.anomalies[places], self.block[:n])
+            places = np.arange(n)
+        self.left[: self.n_left], self.right[: self.n_left // 2] = (
+            places[: self.n_left],
+            places[self.n_left :],
+        )
+        gather(self.rows, next(self.draws), self.block[n:])
         return self.block
 
 

@@ -10,7 +10,7 @@ from dplan._compile import compiled
 from dplan.detectors._base import Callback
 from dplan.detectors._checks import check_hidden_units, check_integer, check_number
 from dplan.detectors._deep import DeepDetector, Step, new_network
-from dplan.detectors._minibatches import Indices, WeightedChoice, gather
+from dplan.detectors._minibatches import Indices, WeightedChoice, gather, one_by_one
 from dplan.perceptron import Floats
 
 # Adadelta as in Keras: the share that running means keep, and what is added under the roots.
@@ -210,26 +210,28 @@ class Triplets:
         self, rows: Floats, scores: NDArray[np.float64], size: int, rng: np.random.Generator
     ) -> None:
         candidates = outlier_candidates(scores)
-        self.rows, self.size, self.rng = rows, size, rng
         self.inliers, self.outliers = np.flatnonzero(~candidates), np.flatnonzero(candidates)
         if len(self.inliers) == 0:
             self.inliers = self.outliers  # a single row
         inlier_scores = scores[self.inliers]
         self.choose_anchors = WeightedChoice(inlier_scores.sum() - inlier_scores)
         self.choose_negatives = WeightedChoice(scores[self.outliers])
+        self.size, self.rng = size, rng
+        self.rows, self.draws = rows, one_by_one(self.draw)
         self.batch = np.empty((3 * size, rows.shape[1]), dtype=np.float32)
 
     def __call__(self) -> Floats:
         """Draw the next minibatch, in place of the last one."""
-        gather(self.rows, self.draw(), self.batch)
+        gather(self.rows, next(self.draws), self.batch)
         return self.batch
 
-    def draw(self) -> Indices:
-        """Return the numbers of the rows of a minibatch."""
-        anchors = self.inliers[self.choose_anchors(self.size, self.rng)]
-        positives = self.inliers[self.rng.integers(len(self.inliers), size=self.size)]
-        negatives = self.outliers[self.choose_negatives(self.size, self.rng)]
-        return np.concatenate([anchors, positives, negatives])
+    def draw(self, times: int) -> Indices:
+        """Return the numbers of the rows of some minibatches, (minibatches, 3 · size)."""
+        shape = (times, self.size)
+        anchors = self.inliers[self.choose_anchors(shape, self.rng)]
+        positives = self.rng.choice(self.inliers, shape)
+        negatives = self.outliers[self.choose_negatives(shape, self.rng)]
+        return np.concatenate([anchors, positives, negatives], axis=1)
 
 
 @compiled
