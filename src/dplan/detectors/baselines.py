@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
 
 from dplan.detectors._base import Callback, Detector
 from dplan.detectors._checks import check_choice, check_integer, check_number
@@ -202,7 +203,10 @@ class BoostedBaseline(Detector):
                 class_weight="balanced",
                 early_stopping=False,  # it would hold out labelled anomalies, of which there are few
                 random_state=seed,
-            ).fit(rows, anomalous)
+            )
+            # One thread, as everywhere here: on a busy machine its threads would spend their time waiting.
+            with threadpool_limits(1, user_api="openmp"):
+                model.fit(rows, anomalous)
             self.trees_ = join_trees([boosted_tree(tree.nodes) for (tree,) in model._predictors])
         self._record(trees=float(self.n_trees))
 

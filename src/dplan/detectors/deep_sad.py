@@ -169,7 +169,7 @@ def first_centre(network: Network, rows: Floats, unlabelled: Indices) -> Floats:
 @compiled
 def squared_distances(outputs: Floats, centre: Floats) -> Floats:
     """Return ‖φ - c‖² of each row, where φ is the output after ReLU."""
-    distances = np.zeros(len(outputs), dtype=np.float32)
+    distances = np.zeros(len(outputs), dtype=outputs.dtype)
     for row in range(len(outputs)):
         for unit in range(len(centre)):
             gap = max(outputs[row, unit], np.float32(0)) - centre[unit]
@@ -184,13 +184,13 @@ def sphere_loss(
     """Return the loss of each row, given its outputs before ReLU, and its gradient by them."""
     losses, slopes = squared_distances(outputs, centre), np.empty_like(outputs)
     for row in range(len(outputs)):
-        distance, by_distance = losses[row], np.float32(1)
+        distance, by_distance = losses[row], 1.0
         if anomalous[row] and inverse:
             losses[row] = 1 / (distance + _LEAST_DISTANCE)
             by_distance = -losses[row] * losses[row]
         elif anomalous[row]:
             losses[row] = max(0.0, margin - distance)
-            by_distance = np.float32(-1 if distance < margin else 0)
+            by_distance = -1.0 if distance < margin else 0.0
         for unit in range(len(centre)):
             value = outputs[row, unit]
             slopes[row, unit] = 2 * by_distance * (value - centre[unit]) if value > 0 else 0

@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+
+from dplan import BoostedBaseline, LogisticBaseline
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.random((3_000, 5)).astype(np.float32)
+    X[:60] += 0.4
+    return X, (np.arange(3_000) < 40).astype(int)
+
+
+def test_logistic_scores_are_those_of_scikit_learn(table):
+    X, y = table
+    model = LogisticRegression(class_weight="balanced", max_iter=1000).fit(X, y)
+    ours = LogisticBaseline(scale=False).fit(X, y).anomaly_score(X)
+    np.testing.assert_allclose(ours, model.decision_function(X), rtol=1e-4, atol=1e-4)
+
+
+def test_boosted_scores_are_those_of_scikit_learn(table):
+    X, y = table
+    model = HistGradientBoostingClassifier(class_weight="balanced", early_stopping=False).fit(X, y)
+    ours = BoostedBaseline(scale=False).fit(X, y).anomaly_score(X)
+    theirs = model.decision_function(X)
+    np.testing.assert_allclose(ours - ours[0], theirs - theirs[0], atol=1e-9)
+
+
+def test_classes_of_anomalies_are_one_class_here(table):
+    X, y = table
+    for detector in (LogisticBaseline(), BoostedBaseline(n_trees=5)):
+        one, other = (
+            detector.fit(X, labels).anomaly_score(X) for labels in (y, y * (1 + np.arange(3_000) % 2))
+        )
+        np.testing.assert_array_equal(one, other)
+
+
+def test_catboost_where_it_is_installed(table):
+    pytest.importorskip("catboost", reason="the extra [boost] is not installed")
+    X, y = table
+    detector = BoostedBaseline(engine="catboost", n_trees=20, random_state=0)
+    scores = detector.fit(X, y).anomaly_score(X)
+    assert scores[:60].mean() > scores[60:].mean() + 1
+    np.testing.assert_array_equal(detector.fit(X, y).anomaly_score(X), scores)
+
+
+def test_a_missing_catboost_says_how_to_install_it(table, monkeypatch):
+    monkeypatch.setitem(
+        __import__("sys").modules, "catboost", None
+    )  # what Python itself does to block an import
+    with pytest.raises(ImportError, match=r"pip install 'dplan-ad\[boost\]'"):
+        BoostedBaseline(engine="catboost").fit(*table)
