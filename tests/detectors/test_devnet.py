@@ -110,7 +110,7 @@ def backdoor_precision(task, seed):
 
 
 def test_backdoor_attacks_are_found_as_well_as_published(backdoor):
-    """30 labelled, 2 % contamination, 80/20. The authors' code draws this once, with seed 42, and reports about 0.88."""
+    """30 labelled, 2 % contamination, 80/20. The authors' code draws this once, with seed 42; they report 0.88."""
     task = backdoor(seed=42)
     reached = [backdoor_precision(task, seed) for seed in range(5)]
     assert np.mean(reached) >= 0.85, reached
