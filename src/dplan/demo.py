@@ -33,7 +33,7 @@ def run(output: Path, seed: int = 0) -> None:
         console.print(f"Wrote {picture}", soft_wrap=True)
     else:
         advice = "No plot: matplotlib is not installed. Install it with: pip install 'dplan-ad[plot]'"
-        console.print(advice, markup=False)
+        console.print(advice, markup=False, soft_wrap=True)
 
 
 def groups(task: Task) -> dict[str, NDArray[np.bool_]]:
