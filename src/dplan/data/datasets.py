@@ -25,17 +25,17 @@ class Dataset:
     source : Source
         What is known of the data set: ``source.label``, ``source.table_1``, ``source.cap``, …
     features : polars.DataFrame
-        The columns before preparing, one row per instance; texts are `polars.Enum` over the levels of the whole table,
-        so that one-hot encoding gives the same columns whatever rows are drawn.
-    classes : polars.Series
-        The class name of each row.
+        The columns before preparing, one row per instance; texts are `polars.Enum` over the levels of the
+        whole table, so that one-hot encoding gives the same columns whatever rows are drawn.
+    labels : polars.Series
+        The label column as the file has it; `classes` gives the names.
     path : pathlib.Path
         The file or folder that was read.
     """
 
     source: Source
     features: pl.DataFrame = field(repr=False)
-    classes: pl.Series = field(repr=False)
+    labels: pl.Series = field(repr=False)
     path: Path
 
     @property
@@ -64,6 +64,12 @@ class Dataset:
         return self.source.licence
 
     @cached_property
+    def classes(self) -> pl.Series:
+        """The class name of each row."""
+        names = self.source.class_names
+        return self.labels.replace_strict(names, return_dtype=pl.Enum(list(names.values()))).alias("class")
+
+    @cached_property
     def partial(self) -> tuple[str, ...]:
         """What is missing against the paper's Table 1, one sentence each; empty where nothing is."""
         found = self.counts()
@@ -80,7 +86,8 @@ class Dataset:
     def class_numbers(self) -> NDArray[np.int64]:
         """Per row: 0 for normal, k for the k-th anomaly class, -1 for a class that the paper does not use."""
         numbers = dict.fromkeys(self.normal, 0) | {name: k for k, name in enumerate(self.anomalies, start=1)}
-        return self.classes.replace_strict(numbers, default=-1, return_dtype=pl.Int64).to_numpy()
+        by_label = {label: numbers.get(name, -1) for label, name in self.source.class_names.items()}
+        return self.labels.replace_strict(by_label, return_dtype=pl.Int64).to_numpy()
 
     @cached_property
     def copy_groups(self) -> NDArray[np.int64]:
@@ -161,14 +168,11 @@ def from_source(source: Source, table: pl.DataFrame, path: Path) -> Dataset:
     features = features.with_columns(
         features[name].cast(pl.Enum(features[name].unique().drop_nulls().sort())) for name in texts
     )
-    return Dataset(source, features, _class_names(source, table[source.label], path), path)
-
-
-def _class_names(source: Source, labels: pl.Series, path: Path) -> pl.Series:
-    names = list(source.class_names.values())
+    labels = table[source.label]
     unknown = set(labels.unique()) - set(source.class_names)
     if unknown:
         raise ValueError(
-            f"{path}: column {source.label!r} holds {sorted(map(str, unknown))}, which {source.name} does not have"
+            f"{path}: column {source.label!r} holds {', '.join(map(repr, unknown))}, "
+            f"which is no class of {source.name}"
         )
-    return labels.replace_strict(dict(source.class_names), return_dtype=pl.Enum(names)).alias("class")
+    return Dataset(source, features, labels, path)

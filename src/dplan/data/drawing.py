@@ -1,7 +1,7 @@
 """Drawing rows at random: the same seed gives the same rows on every machine and with every version of NumPy.
 
-NumPy keeps the raw output of its bit generators stable, but not its `permutation` and `choice`; so everything here is
-an ordering by raw random numbers.
+NumPy keeps the raw output of its bit generators stable, but not its `permutation` and `choice`; so
+everything here is an ordering by raw random numbers.
 """
 
 import numpy as np
@@ -54,8 +54,9 @@ def split_by_class(
 ) -> NDArray[np.bool_]:
     """Choose `share` of the rows of each class for the test, copies of a row never being parted.
 
-    Of the groups of equal rows `share` are taken, each whole, unless a class would get more than its share; rows
-    without a copy then fill up the rest, so each class reaches its share exactly unless it has too few of those.
+    Of the groups of equal rows `share` are taken, each whole, unless a class would get more than its share;
+    rows without a copy then fill up the rest, so each class reaches its share exactly unless it has too few
+    of those.
 
     Parameters
     ----------

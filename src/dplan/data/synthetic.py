@@ -1,6 +1,7 @@
 """Synthetic anomalies, for pollution beyond what a data set's real anomalies can give.
 
-As the authors' group does in DevNet: a real training anomaly with 5 % of its features swapped for another one's.
+As the authors' group does in DevNet: a real training anomaly with 5 % of its features swapped for another
+one's.
 """
 
 import numpy as np
@@ -19,7 +20,7 @@ _MAX_BARREN_BATCHES = 50
 def synthetic_anomalies(
     dataset: Dataset, pool: Rows, n: int, stream: Stream
 ) -> tuple[pl.DataFrame | None, Rows]:
-    """Make `n` rows, each a row of `pool` with 5 % of its features (at least one) taken from another row of `pool`.
+    """Make `n` rows, each a row of `pool` with 5 % of its features (at least one) from another row of `pool`.
 
     A made row that equals a row of the table is drawn again: it would be a copy, perhaps of a test row.
 
@@ -69,6 +70,6 @@ def synthetic_anomalies(
         if n_made >= n:
             return pl.concat(made)[:n], np.concatenate(origins)[:n]
     raise ValueError(
-        f"{n_made} of {n} synthetic anomalies could be made: the {len(pool)} real ones of {dataset.name} are too "
-        "much alike; ask for a lower contamination"
+        f"{n_made} of {n} synthetic anomalies could be made: the {len(pool)} real ones of "
+        f"{dataset.name} are too much alike; ask for a lower contamination"
     )
