@@ -5,7 +5,7 @@ three become one column scaled to [0, 1] on the training rows; a text becomes on
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
@@ -52,6 +52,36 @@ class Column:
     fill: tuple[float, ...] = ()
     levels: tuple[str, ...] = ()
     reason: str = ""
+
+    @classmethod
+    def from_dict(cls, entry: dict[str, Any]) -> "Column":
+        """Rebuild a column from `dataclasses.asdict` and JSON; anything else is a ValueError.
+
+        Examples
+        --------
+        >>> from dataclasses import asdict
+        >>> column = Column("state", "text", fill=(0.5, 0.5), levels=("CON", "FIN"))
+        >>> Column.from_dict(asdict(column)) == column
+        True
+        """
+        try:
+            column = cls(**{**entry, "fill": tuple(entry["fill"]), "levels": tuple(entry["levels"])})
+        except (TypeError, KeyError) as error:
+            raise ValueError(f"not a column: {error}") from error
+        widths = {"text": len(column.levels), "dropped": 0}
+        texts = (column.name, column.kind, column.reason, *column.levels)
+        numbers = (column.minimum, column.maximum, *column.fill)
+        if (
+            not all(isinstance(text, str) for text in texts)
+            or not all(isinstance(number, int | float) and np.isfinite(number) for number in numbers)
+            or column.kind not in get_args(Kind)
+            or column.minimum > column.maximum
+            or column.width != widths.get(column.kind, 1)
+            or not all(0 <= number <= 1 for number in column.fill)
+            or len(set(column.levels)) != len(column.levels)
+        ):
+            raise ValueError(f"not a column: {str(entry)[:200]}")
+        return column
 
     @property
     def width(self) -> int:

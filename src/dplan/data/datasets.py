@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from dplan.data.catalog import Source, source_of
 from dplan.data.home import data_home
+from dplan.data.raw import missing_raw_files, read_raw
 
-__all__ = ["Dataset", "load"]
+__all__ = ["Dataset", "find", "load"]
 
 _EMBEDDED = Path(__file__).with_name("covertype_mini.parquet")
 
@@ -137,23 +138,49 @@ def load(name: str, home: str | Path | None = None) -> Dataset:
     'CC BY 4.0'
     """
     source_of(name)  # an unknown name is told at once
-    if name == "covertype-mini":
-        path = _EMBEDDED
-    else:
+    place = find(name, home)
+    if place is None:
         folder = Path(home) if home is not None else data_home()
-        path = folder / f"{name}.parquet"
-        if not path.is_file():
-            raise FileNotFoundError(
-                f"data set {name!r} is not in {folder}: run `dplan data fetch {name}`, "
-                "or set DPLAN_DATA_HOME to the folder that holds it"
-            )
-    status = path.stat()
-    return _load_prepared(name, path, status.st_mtime_ns, status.st_size)
+        raise FileNotFoundError(
+            f"data set {name!r} is not in {folder}: run `dplan data fetch {name}`, "
+            "or set DPLAN_DATA_HOME to the folder that holds it"
+        )
+    # An experiment loads the same few tables thousands of times; a file that changed is read again.
+    status = place.stat()
+    return _load(name, place, status.st_mtime_ns, status.st_size)
 
 
-@lru_cache(maxsize=5)  # one place each; an experiment loads the same few tables thousands of times
-def _load_prepared(name: str, path: Path, mtime_ns: int, size: int) -> Dataset:
-    return from_source(source_of(name), pl.read_parquet(path), path)
+def find(name: str, home: str | Path | None = None) -> Path | None:
+    """Tell where a data set lies: its prepared file, else the folder with its publisher's files, else None.
+
+    Examples
+    --------
+    >>> find("covertype-mini").name
+    'covertype_mini.parquet'
+    >>> find("har", home="no-such-folder") is None
+    True
+    """
+    if name == "covertype-mini":
+        return _EMBEDDED
+    folder = Path(home) if home is not None else data_home()
+    prepared = folder / f"{name}.parquet"
+    if prepared.is_file():
+        return prepared
+    return None if missing_raw_files(name, folder) else folder
+
+
+@lru_cache(maxsize=8)
+def _load(name: str, place: Path, mtime_ns: int, size: int) -> Dataset:
+    if place.is_dir():
+        return from_source(source_of(name), read_raw(name, place), place)
+    try:
+        table = pl.read_parquet(place)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise ValueError(
+            f"{place} cannot be read ({str(error).splitlines()[0]}): "
+            f"remove it and run `dplan data fetch {name}`"
+        ) from error
+    return from_source(source_of(name), table, place)
 
 
 def from_source(source: Source, table: pl.DataFrame, path: Path) -> Dataset:

@@ -217,13 +217,16 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         >>> TablePreparer.from_state(state).transform(table).tolist()
         [[0.0], [0.5], [1.0]]
         """
-        preparer = cls(max_levels=state["max_levels"])
-        preparer.columns_ = [
-            Column(**{**entry, "fill": tuple(entry["fill"]), "levels": tuple(entry["levels"])})
-            for entry in state["columns"]
-        ]
+        match state:
+            case {"max_levels": int(max_levels), "named": bool(named), "columns": [_, *_] as entries}:
+                preparer = cls(max_levels=max_levels)
+                preparer.columns_ = [Column.from_dict(entry) for entry in entries]
+            case _:
+                raise ValueError(
+                    "this is no state of a TablePreparer: max_levels, named and columns are needed"
+                )
         preparer.n_features_in_ = len(preparer.columns_)
-        if state["named"]:
+        if named:
             preparer.feature_names_in_ = np.array([column.name for column in preparer.columns_], dtype=object)
         return preparer
 
@@ -242,11 +245,12 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             _check_same_columns(self.feature_names_in_.tolist(), frame.columns)
         elif frame.width != self.n_features_in_:
             raise ValueError(
-                f"X has {frame.width} features, but TablePreparer is expecting {self.n_features_in_} features as input"
+                f"X has {frame.width} features, but TablePreparer is expecting "
+                f"{self.n_features_in_} features as input"
             )
         if frame.height == 0 or frame.width == 0:
             raise ValueError(
-                f"Found array with {frame.height} sample(s) and {frame.width} feature(s); one of each is needed"
+                f"the table has {frame.height} rows and {frame.width} columns; at least one of each is needed"
             )
         return frame
 
