@@ -94,12 +94,16 @@ class Dataset:
     def copy_groups(self) -> NDArray[np.int64]:
         """Per row: a number that rows with equal features share, counted in order of first appearance."""
         # Two different rows with one 64-bit hash would only be kept together in a split, which harms nothing.
-        hashes = self.features.hash_rows().to_numpy()
-        _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+        _, first, inverse = np.unique(hashes(self.features), return_index=True, return_inverse=True)
         rank = np.empty(len(first), dtype=np.int64)
         rank[np.argsort(first)] = np.arange(len(first))
         groups: NDArray[np.int64] = rank[inverse]
         return groups
+
+    @cached_property
+    def sorted_hashes(self) -> NDArray[np.uint64]:
+        """The hashes of all rows, in order of size, to look up whether a row stands in the table."""
+        return np.sort(hashes(self.features))
 
     def counts(self) -> dict[str, int]:
         """Rows per class, the normal classes counted together as ``"normal"``, unused classes left out.
@@ -181,6 +185,12 @@ def _load(name: str, place: Path, mtime_ns: int, size: int) -> Dataset:
             f"remove it and run `dplan data fetch {name}`"
         ) from error
     return from_source(source_of(name), table, place)
+
+
+def hashes(features: pl.DataFrame) -> NDArray[np.uint64]:
+    """Give each row a number that equal rows share; good within one process only."""
+    numbers: NDArray[np.uint64] = features.hash_rows().to_numpy()
+    return numbers
 
 
 def from_source(source: Source, table: pl.DataFrame, path: Path) -> Dataset:
