@@ -83,6 +83,19 @@ class Dataset:
             sentences.append(f"{self.features.width} of {self.source.n_features} features")
         return tuple(sentences)
 
+    @property
+    def dimensions(self) -> int:
+        """Columns after one-hot encoding, the paper's D.
+
+        Examples
+        --------
+        >>> load("covertype-mini").dimensions
+        54
+        """
+        return sum(
+            len(dtype.categories) if isinstance(dtype, pl.Enum) else 1 for dtype in self.features.dtypes
+        )
+
     @cached_property
     def class_numbers(self) -> NDArray[np.int64]:
         """Per row: 0 for normal, k for the k-th anomaly class, -1 for a class that the paper does not use."""
