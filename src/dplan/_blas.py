@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from threadpoolctl import ThreadpoolController
+import threadpoolctl
 
 _lock = threading.Lock()
 _inside = 0
@@ -14,10 +14,18 @@ _limit: Any = None
 
 
 @cache
-def _controller() -> ThreadpoolController:
-    import scipy.linalg.cython_blas  # noqa: F401 - the library numba's products run in; it must be loaded to be found
+def _controller() -> Any:
+    import scipy.linalg.cython_blas  # noqa: F401 - numba's products run in it; only what is loaded can be limited
 
-    return ThreadpoolController()
+    return threadpoolctl.ThreadpoolController()
+
+
+def _take_control() -> None:
+    # Since threadpoolctl 3.8 only one thread may change OpenBLAS's setting. Ours are under one lock already, and the
+    # thread that restores the setting may be another than the one that changed it.
+    clear = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
 
 
 @contextmanager
@@ -36,6 +44,7 @@ def single_threaded_blas() -> Iterator[None]:
     global _inside, _limit
     with _lock:
         if _inside == 0:
+            _take_control()
             _limit = _controller().limit(limits=1, user_api="blas")
         _inside += 1
     try:
@@ -44,5 +53,7 @@ def single_threaded_blas() -> Iterator[None]:
         with _lock:
             _inside -= 1
             if _inside == 0:
+                _take_control()
                 _limit.restore_original_limits()
+                _take_control()  # and leave it to whoever comes next
                 _limit = None

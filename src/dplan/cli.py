@@ -1,4 +1,9 @@
-"""The command line."""
+"""The command line.
+
+Commands import what they need when they run, so that ``dplan --help`` answers at once.
+"""
+
+from pathlib import Path
 
 import click
 
@@ -13,3 +18,25 @@ def main() -> None:
 
 
 main.add_command(data)
+
+
+@main.command()
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("demo-output"),
+    show_default=True,
+    help="Folder for the plot.",
+)
+@click.option("--seed", default=0, show_default=True, help="Seed of the split and of the training.")
+def demo(output: Path, seed: int) -> None:
+    r"""Train DPLAN on the embedded data, score held-out rows and draw the result.
+
+    \b
+    Example:
+      dplan demo -o demo-output
+    """
+    from dplan.demo import run
+
+    run(output, seed)

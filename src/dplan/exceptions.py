@@ -5,4 +5,4 @@ Errors are Python's and scikit-learn's: ValueError for bad values, TypeError for
 
 
 class NoLabelsWarning(UserWarning):
-    """No row is labelled, so a detector that learns from labels falls back to an unsupervised ranking."""
+    """No row is labelled, or every row: a detector that learns from labels falls back to an unsupervised ranking."""

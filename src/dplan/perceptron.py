@@ -75,22 +75,17 @@ def biases(theta: Floats, sizes: Sizes, layer: int) -> Floats:
 
 
 @compiled
-def _affine(theta: Floats, sizes: Sizes, layer: int, below: Floats) -> Floats:
-    out = np.dot(below, kernel(theta, sizes, layer))
+def _layer(theta: Floats, sizes: Sizes, layer: int, below: Floats) -> Floats:
+    """Return what a layer puts out: affine, and ReLU unless it is the last layer."""
+    out: Floats = np.dot(below, kernel(theta, sizes, layer))
     shift = biases(theta, sizes, layer)
+    hidden = layer < len(sizes) - 2
     for row in range(out.shape[0]):
         for unit in range(out.shape[1]):
-            out[row, unit] += shift[unit]
-    return out
-
-
-@compiled
-def _relu(values: Floats) -> None:
-    for row in range(values.shape[0]):
-        for unit in range(values.shape[1]):
+            value = out[row, unit] + shift[unit]
             # Written so that NaN stays NaN: a diverged network must not pass for a dead one.
-            if values[row, unit] < 0:
-                values[row, unit] = 0
+            out[row, unit] = 0 if hidden and value < 0 else value
+    return out
 
 
 @compiled
@@ -98,15 +93,14 @@ def embed(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
     """Return the output of the last hidden layer, without dropout."""
     out = rows
     for layer in range(len(sizes) - 2):
-        out = _affine(theta, sizes, layer, out)
-        _relu(out)
+        out = _layer(theta, sizes, layer, out)
     return out
 
 
 @compiled
 def outputs(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
     """Return the network's outputs, without dropout."""
-    return _affine(theta, sizes, len(sizes) - 2, embed(theta, sizes, rows))
+    return _layer(theta, sizes, len(sizes) - 2, embed(theta, sizes, rows))
 
 
 @compiled
@@ -121,8 +115,7 @@ def forward(
     passed = [rows]
     last = len(sizes) - 2
     for layer in range(last):
-        out = _affine(theta, sizes, layer, passed[layer])
-        _relu(out)
+        out = _layer(theta, sizes, layer, passed[layer])
         if dropout > 0 and layer < last - 1:
             scale = np.float32(1 / (1 - dropout))
             for row in range(out.shape[0]):
@@ -132,7 +125,7 @@ def forward(
                     else:
                         out[row, unit] *= scale
         passed.append(out)
-    passed.append(_affine(theta, sizes, last, passed[last]))
+    passed.append(_layer(theta, sizes, last, passed[last]))
     return passed
 
 

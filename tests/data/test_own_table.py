@@ -114,8 +114,8 @@ def test_codes_can_be_kept_as_text(tmp_path):
         (
             "a.csv",
             b"amount,b\n10,x\n20,y\nabc,z\n30,z\n",
-            r"column 'amount', row 3 \(the header not counted\): 'abc' is no number, while 3 of 4 values are"
-            r"; correct it, name it as missing \(missing=\), or keep the column as text \(text=\['amount'\]\)",
+            r"column 'amount', row 3 \(the header not counted\): 'abc' is no number, "
+            r"while 3 of 4 values are; correct it, name it as missing \(missing=\), or keep the column as text \(text=\['amount'\]\)",
         ),
         ("a.jsonl", b'{"a": 1}\n{"a": \n', r"a\.jsonl, line 2: no JSON"),
         (

@@ -1,12 +1,4 @@
-"""The intrinsic reward f (Eq. 5): how easily an isolation forest isolates a row in the agent's embedding.
-
-The forest is written here, and not taken from scikit-learn, because it lives inside the training loop: it is
-refitted every episode on a moving embedding and asked about one row at a time. `benchmarks/` shows the ratio.
-
-A tree is a complete binary tree in heap order (the children of node i are 2i + 1 and 2i + 2). A branch that ends
-early is led on to the left, down to the bottom, where its path length is kept. So a walk has no branches and the
-same number of steps for every row.
-"""
+"""The intrinsic reward f (Eq. 5): how easily an isolation forest isolates a row in the agent's embedding."""
 
 from typing import NamedTuple
 
@@ -14,154 +6,65 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._compile import compiled
-from dplan.agent.environment import World
+from dplan.agent.environment import World, random_unlabelled
+from dplan.agent.forest import Forest, grow, isolation_scores, new_forest
 from dplan.perceptron import Floats, Sizes, embed
 
-# min–max is taken over this many rows of D^u (reading 8): enough for the extremes, whatever the size of the data.
+# min–max is taken over this many rows of D^u: enough for the extremes, whatever the size of the data.
 RESCALING_ROWS = 5_000
-
-_EULER_GAMMA = 0.5772156649015329
 
 
 class Novelty(NamedTuple):
-    """The forest that gives r^i, the embedding θ̂^e that it was fitted in, and the rewards that it gave so far."""
+    """The forest that gives r^i, the embedding θ̂^e that it was grown in, and the rewards that it gave so far."""
 
-    features: NDArray[np.int32]  # (trees, inner nodes): the embedding's unit that a node asks about
-    thresholds: Floats  # (trees, inner nodes): up to this value a row goes left
-    path_lengths: Floats  # (trees, leaves): expected depth of a row that ends here
-    frozen: Floats  # θ̂^e with the rest of θ
+    forest: Forest
+    frozen: Floats  # θ̂^e, with the rest of θ
     limits: Floats  # lowest and highest isolation score over D^u
     rewards: Floats  # r^i per row of the world, NaN until the row is visited
-    tree_size: int
 
 
 def new_novelty(world: World, theta: Floats, n_trees: int, tree_size: int) -> Novelty:
-    """Return a forest that is not fitted yet, with all its memory."""
-    tree_size = min(tree_size, world.n_unlabelled)
-    depth = max(1, int(np.ceil(np.log2(tree_size)))) if tree_size > 1 else 1
+    """Return the intrinsic reward before its first refresh."""
     return Novelty(
-        features=np.zeros((n_trees, 2**depth - 1), dtype=np.int32),
-        thresholds=np.full((n_trees, 2**depth - 1), np.inf, dtype=np.float32),
-        path_lengths=np.zeros((n_trees, 2**depth), dtype=np.float32),
+        forest=new_forest(n_trees, min(tree_size, world.n_unlabelled)),
         frozen=theta.copy(),
         limits=np.zeros(2, dtype=np.float32),
         rewards=np.full(world.n_labelled + world.n_unlabelled, np.nan, dtype=np.float32),
-        tree_size=tree_size,
     )
 
 
 @compiled
 def intrinsic_reward(novelty: Novelty, world: World, sizes: Sizes, row: int) -> float:
-    """Return r^i = f(s; θ̂^e) of a row: its isolation score, rescaled to [0, 1] by the extremes over D^u."""
+    """Return r^i = f(s; θ̂^e) of a row."""
     if np.isnan(novelty.rewards[row]):
         # The forest stands still until its next refresh, so each row is asked about once.
         embedded = embed(novelty.frozen, sizes, world.rows[row : row + 1])
-        novelty.rewards[row] = _rescale(isolation_scores(novelty, embedded)[0], novelty.limits)
-    return novelty.rewards[row]
+        novelty.rewards[row] = rescale(isolation_scores(novelty.forest, embedded), novelty.limits)[0]
+    return float(novelty.rewards[row])
 
 
 @compiled
 def refresh(novelty: Novelty, world: World, theta: Floats, sizes: Sizes, rng: np.random.Generator) -> None:
     """Set θ̂^e = θ^e, grow a new forest on ψ(D^u; θ̂^e) and take the limits for rescaling."""
     novelty.frozen[:] = theta
-    first = world.n_labelled
-    for tree in range(novelty.features.shape[0]):
+    forest = novelty.forest
+    for tree in range(forest.features.shape[0]):
         # D^u is in random order, so a stretch of it at a random place is a random sample without replacement.
-        start = first + int(rng.random() * world.n_unlabelled)
-        sample = embed(theta, sizes, world.rows[start : start + novelty.tree_size])
-        _grow(novelty, tree, sample, rng)
+        start = random_unlabelled(world, rng)
+        grow(forest, tree, embed(theta, sizes, world.rows[start : start + forest.tree_size]), rng)
 
-    n_rows = min(RESCALING_ROWS, world.n_unlabelled)
-    scores = isolation_scores(novelty, embed(theta, sizes, world.rows[first : first + n_rows]))
+    first, last = world.n_labelled, world.n_labelled + min(RESCALING_ROWS, world.n_unlabelled)
+    scores = isolation_scores(forest, embed(theta, sizes, world.rows[first:last]))
     novelty.limits[0], novelty.limits[1] = scores.min(), scores.max()
     novelty.rewards[:] = np.nan
-    for i in range(n_rows):
-        novelty.rewards[first + i] = _rescale(scores[i], novelty.limits)
+    novelty.rewards[first:last] = rescale(scores, novelty.limits)
 
 
 @compiled
-def isolation_scores(novelty: Novelty, embedded: Floats) -> Floats:
-    """Return iForest's score 2^(-E[h] / c(ψ)) of each embedded row, in (0, 1]; higher is easier to isolate."""
-    n_trees, n_inner = novelty.features.shape
-    lengths = np.zeros(embedded.shape[0], dtype=np.float32)
-    for tree in range(n_trees):
-        features, thresholds = novelty.features[tree], novelty.thresholds[tree]
-        path_lengths = novelty.path_lengths[tree]
-        for row in range(embedded.shape[0]):
-            node = 0
-            while node < n_inner:
-                node = 2 * node + 1 + int(embedded[row, features[node]] > thresholds[node])
-            lengths[row] += path_lengths[node - n_inner]
-    usual = max(average_path_length(novelty.tree_size), np.float32(1))
-    for row in range(len(lengths)):
-        lengths[row] = 2 ** (-lengths[row] / (n_trees * usual))
-    return lengths
-
-
-@compiled
-def average_path_length(n_rows: int) -> float:
-    """Return c(n), the mean depth of an unsuccessful search in a binary search tree of n rows (iForest's Eq. 1)."""
-    if n_rows <= 1:
-        return 0.0
-    if n_rows == 2:
-        return 1.0
-    return 2.0 * (np.log(n_rows - 1.0) + _EULER_GAMMA) - 2.0 * (n_rows - 1.0) / n_rows
-
-
-@compiled
-def _rescale(score: float, limits: Floats) -> float:
-    if not limits[1] > limits[0]:
-        return 0.0  # every row of D^u looks the same: none is novel
-    return min(max((score - limits[0]) / (limits[1] - limits[0]), 0.0), 1.0)
-
-
-@compiled
-def _grow(novelty: Novelty, tree: int, sample: Floats, rng: np.random.Generator) -> None:
-    """Split the sample at random units and values until every row stands alone or the tree is deep enough."""
-    n_rows, n_units = sample.shape
-    features, thresholds = novelty.features[tree], novelty.thresholds[tree]
-    path_lengths = novelty.path_lengths[tree]
-    n_inner = len(features)
-    order = np.arange(n_rows)  # rows of one node stand together
-    begin = np.zeros(2 * n_inner + 1, dtype=np.int64)
-    end = np.zeros(2 * n_inner + 1, dtype=np.int64)
-    depth = np.zeros(2 * n_inner + 1, dtype=np.int64)  # at which a branch ended, for nodes below its end
-    units = np.arange(n_units)
-    end[0] = n_rows
-
-    for node in range(n_inner):
-        left, right = 2 * node + 1, 2 * node + 2
-        low, high, chosen = np.float32(0), np.float32(0), -1
-        if end[node] - begin[node] > 1:
-            # Units in random order until one tells the rows apart.
-            for tried in range(n_units):
-                pick = tried + int(rng.random() * (n_units - tried))
-                units[tried], units[pick] = units[pick], units[tried]
-                unit = units[tried]
-                low = high = sample[order[begin[node]], unit]
-                for i in range(begin[node] + 1, end[node]):
-                    value = sample[order[i], unit]
-                    low, high = min(low, value), max(high, value)
-                if high > low:
-                    chosen = unit
-                    break
-        if chosen < 0:  # the branch ends here; its rows are led to the left
-            features[node], thresholds[node] = 0, np.inf
-            begin[left], end[left], depth[left] = begin[node], end[node], depth[node]
-            begin[right] = end[right] = end[node]
-            continue
-        threshold = np.float32(low + rng.random() * (high - low))
-        if threshold >= high:  # rounding must not leave the right side empty
-            threshold = low
-        middle = begin[node]
-        for i in range(begin[node], end[node]):
-            if sample[order[i], chosen] <= threshold:
-                order[i], order[middle] = order[middle], order[i]
-                middle += 1
-        features[node], thresholds[node] = chosen, threshold
-        begin[left], end[left], depth[left] = begin[node], middle, depth[node] + 1
-        begin[right], end[right], depth[right] = middle, end[node], depth[node] + 1
-
-    for leaf in range(n_inner + 1):
-        node = n_inner + leaf
-        path_lengths[leaf] = depth[node] + average_path_length(end[node] - begin[node])
+def rescale(scores: Floats, limits: Floats) -> NDArray[np.float32]:
+    """Bring isolation scores into [0, 1] by the extremes over D^u; rows outside of these are clipped."""
+    rescaled = np.zeros_like(scores)
+    if limits[1] > limits[0]:  # else every row of D^u looks the same, and none is novel
+        for i in range(len(scores)):
+            rescaled[i] = min(max((scores[i] - limits[0]) / (limits[1] - limits[0]), 0), 1)
+    return rescaled

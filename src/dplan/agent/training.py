@@ -131,7 +131,9 @@ def run_episode(
         if schedule.intrinsic_reward:
             reward += intrinsic_reward(novelty, world, agent.sizes, row)  # lines 11 and 12
         terminal = step == first_step + n_steps - 1
-        store(memory, step, row, action, reward, next_row, terminal, agent, world, learning.discount)  # line 13
+        store(
+            memory, step, row, action, reward, next_row, terminal, agent, world, learning.discount
+        )  # line 13
         if not still:
             size = min(step + 1, len(memory.rows))
             total_loss += replay(agent, world, memory, size, batch_size, learning, rng)  # lines 14 to 16
@@ -155,7 +157,7 @@ def run_episode(
 def epsilon_at(step: int, schedule: Schedule) -> float:
     """Return ε at a step: it falls linearly and then stays."""
     progress = min(1.0, step / schedule.epsilon_steps)
-    return schedule.epsilon_start + (schedule.epsilon_end - schedule.epsilon_start) * progress
+    return schedule.epsilon_start * (1.0 - progress) + schedule.epsilon_end * progress
 
 
 @compiled

@@ -1,0 +1,8 @@
+"""Run every benchmark; the exit code tells whether all bars hold."""
+
+import sys
+
+from benchmarks import agent, startup
+
+results = [startup.run(), agent.run()]
+sys.exit(0 if all(results) else 1)

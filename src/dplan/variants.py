@@ -1,0 +1,48 @@
+"""The variants of DPLAN in the paper's ablation study, by name, and one clean arm of our own.
+
+=========  ===========================================================================================
+name       what is different from `DPLAN()`
+=========  ===========================================================================================
+DPLAN      nothing; the paper's "Org"
+ERew       external reward only: the intrinsic reward is removed
+REnv       ERew, and the next row is drawn at random from all rows
+DQN+       two more hidden layers (500 and 100 units), each followed by dropout of 0.9
+Uniform    p is kept, but unlabelled rows are drawn uniformly. Ours: REnv changes two things at once
+=========  ===========================================================================================
+"""
+
+from typing import Any
+
+from dplan.detectors.dplan import DPLAN
+
+PARAMETERS: dict[str, dict[str, Any]] = {
+    "DPLAN": {},
+    "ERew": {"intrinsic_reward": False},
+    "REnv": {"intrinsic_reward": False, "sampler": "random"},
+    "DQN+": {"hidden_units": (500, 100, 20), "dropout": 0.9},
+    "Uniform": {"sampler": "uniform"},
+}
+
+
+def names() -> list[str]:
+    """Return the names of all variants.
+
+    Examples
+    --------
+    >>> names()
+    ['DPLAN', 'ERew', 'REnv', 'DQN+', 'Uniform']
+    """
+    return list(PARAMETERS)
+
+
+def variant(name: str, **parameters: Any) -> DPLAN:
+    """Return a variant as an unfitted detector; further parameters go to `DPLAN`.
+
+    Examples
+    --------
+    >>> variant("ERew", random_state=0)
+    DPLAN(intrinsic_reward=False, random_state=0)
+    """
+    if name not in PARAMETERS:
+        raise ValueError(f"There is no variant {name!r}; there are {', '.join(names())}.")
+    return DPLAN(**{**PARAMETERS[name], **parameters})

@@ -1,0 +1,128 @@
+"""Observation sampling g and external reward h."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from worlds import make_world
+
+from dplan.agent.environment import (
+    ANOMALOUS,
+    NORMAL,
+    RANDOM,
+    UNIFORM,
+    draw_next,
+    external_reward,
+    proximate,
+    random_unlabelled,
+    ring_order,
+)
+
+
+@pytest.mark.parametrize(
+    ("labelled", "action", "reward"),
+    [(True, ANOMALOUS, 1.0), (False, NORMAL, 0.0), (True, NORMAL, -1.0), (False, ANOMALOUS, -1.0)],
+)
+def test_external_reward_of_the_four_cases(labelled, action, reward):
+    assert external_reward(labelled, action) == reward
+
+
+def choose(world, row, action, start, values):
+    """Ask g_u with an embedding of one unit: `values` per row of the window, 0 for the observation."""
+    window = np.array(values, dtype=np.float32)[:, None]
+    return proximate(world, row, action, start, np.zeros(1, dtype=np.float32), window)
+
+
+def test_nearest_if_anomalous_and_farthest_if_normal():
+    world = make_world(n_labelled=2, n_unlabelled=10, window=4)
+    assert choose(world, 0, ANOMALOUS, 5, [3, -1, 2, -4]) == 6
+    assert choose(world, 0, NORMAL, 5, [3, -1, 2, -4]) == 8
+
+
+def test_of_equals_the_first_is_taken():
+    world = make_world(n_labelled=2, n_unlabelled=10, window=4)
+    assert choose(world, 0, ANOMALOUS, 5, [2, 1, -1, 1]) == 6
+    assert choose(world, 0, NORMAL, 5, [1, -2, 2, 2]) == 6
+
+
+@pytest.mark.parametrize("action", [NORMAL, ANOMALOUS])
+@pytest.mark.parametrize("place", [0, 2])
+def test_the_observation_itself_is_not_part_of_the_subsample(action, place):
+    world = make_world(n_labelled=2, n_unlabelled=10, window=4)
+    values = [5.0, 5.0, 5.0, 5.0]
+    values[place] = 0.0 if action == ANOMALOUS else 9.0  # the observation would win if it took part
+    assert choose(world, 5 + place, action, 5, values) != 5 + place
+
+
+def test_the_window_wraps_around_the_end_of_the_unlabelled_rows():
+    world = make_world(n_labelled=2, n_unlabelled=10, window=4)
+    assert choose(world, 0, ANOMALOUS, 10, [9, 9, 9, 1]) == 3  # rows 10, 11, 2, 3
+    np.testing.assert_array_equal(world.rows[12:14], world.rows[2:4])
+
+
+def test_an_only_unlabelled_row_follows_itself():
+    world = make_world(n_labelled=1, n_unlabelled=1, window=1)
+    assert choose(world, 1, NORMAL, 1, [3]) == 1
+
+
+def test_share_of_labelled_rows_is_p():
+    world = make_world(p=0.3)
+    rng = np.random.default_rng(0)
+    labelled = sum(draw_next(world, rng)[0] < world.n_labelled for _ in range(10_000))
+    assert stats.binomtest(labelled, 10_000, 0.3).pvalue > 0.001
+    assert stats.binomtest(labelled, 10_000, 0.5).pvalue < 1e-9  # the test can tell another p
+
+
+def uniform_pvalue(counts):
+    return stats.chisquare(counts).pvalue
+
+
+def test_labelled_rows_are_equally_likely():
+    world = make_world()
+    rng = np.random.default_rng(0)
+    rows = np.array([draw_next(world, rng)[0] for _ in range(20_000)])
+    assert uniform_pvalue(np.bincount(rows[rows < 20], minlength=20)) > 0.001
+
+
+def test_subsample_is_uniform_over_the_unlabelled_rows():
+    world = make_world(n_unlabelled=50, window=10)
+    rng = np.random.default_rng(0)
+    counts = np.zeros(50)
+    for _ in range(20_000):
+        start, is_window = draw_next(world, rng)
+        if is_window:
+            counts[(start - world.n_labelled + np.arange(world.window)) % 50] += 1
+    # Rows of one window come together, so chi-square is taken over the windows' beginnings: each tenth row.
+    assert uniform_pvalue(counts[::10]) > 0.001
+    assert counts.min() > 0.85 * counts.mean()
+
+
+def test_which_rows_stand_side_by_side_is_random():
+    neighbours = {
+        tuple(ring_order(np.empty(0, int), np.arange(5), 0, np.random.default_rng(seed)))
+        for seed in range(200)
+    }
+    assert len(neighbours) > 80  # of 120 orders
+
+
+def test_first_observation_is_uniform_over_the_unlabelled_rows():
+    world = make_world(n_unlabelled=40)
+    rng = np.random.default_rng(0)
+    rows = np.array([random_unlabelled(world, rng) for _ in range(20_000)]) - world.n_labelled
+    assert uniform_pvalue(np.bincount(rows, minlength=40)) > 0.001
+
+
+def test_uniform_sampler_keeps_p_and_asks_for_no_window():
+    world = make_world(sampler=UNIFORM, n_unlabelled=40)
+    rng = np.random.default_rng(0)
+    draws = [draw_next(world, rng) for _ in range(20_000)]
+    assert not any(is_window for _, is_window in draws)
+    rows = np.array([row for row, _ in draws])
+    assert stats.binomtest(int((rows < 20).sum()), 20_000, 0.5).pvalue > 0.001
+    assert uniform_pvalue(np.bincount(rows[rows >= 20] - 20, minlength=40)) > 0.001
+
+
+def test_random_sampler_draws_from_all_rows_alike():
+    world = make_world(sampler=RANDOM, n_unlabelled=40)
+    rng = np.random.default_rng(0)
+    rows = np.array([draw_next(world, rng)[0] for _ in range(20_000)])
+    assert uniform_pvalue(np.bincount(rows, minlength=60)) > 0.001

@@ -1,0 +1,121 @@
+"""The isolation forest and the intrinsic reward."""
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+from sklearn.ensemble import IsolationForest
+from worlds import make_agent, make_world
+
+from dplan import perceptron
+from dplan.agent.forest import average_path_length, grow, isolation_scores, new_forest
+from dplan.agent.intrinsic import intrinsic_reward, refresh, rescale
+
+
+def grown(rows, n_trees=100, tree_size=256, seed=0):
+    rng = np.random.default_rng(seed)
+    forest = new_forest(n_trees, tree_size)
+    for tree in range(n_trees):
+        grow(forest, tree, rows[rng.choice(len(rows), tree_size, replace=False)], rng)
+    return forest
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_ranks_rows_as_scikit_learn_does(seed):
+    rng = np.random.default_rng(seed)
+    # Like an embedding: few directions, zeros from ReLU, some rows far out.
+    rows = np.maximum(rng.normal(size=(3_000, 5)) @ rng.normal(size=(5, 20)), 0) * rng.lognormal(
+        size=(3_000, 1)
+    )
+    rows = rows.astype(np.float32)
+    ours = isolation_scores(grown(rows, seed=seed), rows)
+    theirs, theirs_again = (
+        -IsolationForest(random_state=state).fit(rows).score_samples(rows) for state in (seed, seed + 100)
+    )
+    agreement = spearmanr(ours, theirs).statistic
+    assert agreement >= 0.95
+    assert agreement >= spearmanr(theirs, theirs_again).statistic - 0.02  # as they agree with themselves
+    assert ours.mean() == pytest.approx(theirs.mean(), abs=0.02)
+
+
+def test_a_lonely_row_scores_highest():
+    rows = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)
+    rows[7] = 20
+    assert isolation_scores(grown(rows), rows).argmax() == 7
+
+
+def test_average_path_length_is_that_of_the_iforest_paper():
+    assert [average_path_length(n) for n in (0, 1, 2)] == [0, 0, 1]
+    harmonic = np.log(255) + 0.5772156649015329
+    assert average_path_length(256) == pytest.approx(2 * harmonic - 2 * 255 / 256)
+
+
+def test_constant_columns_are_passed_over():
+    rows = np.zeros((300, 5), dtype=np.float32)
+    rows[:, 3] = np.random.default_rng(0).random(300)
+    forest = grown(rows, n_trees=10)
+    asked = forest.features[np.isfinite(forest.thresholds)]
+    assert set(asked.tolist()) == {3}
+
+
+def test_rows_that_are_all_alike_end_at_the_root():
+    rows = np.ones((300, 2), dtype=np.float32)
+    forest = grown(rows, n_trees=3)
+    assert not np.isfinite(forest.thresholds).any()
+    assert isolation_scores(forest, rows) == pytest.approx(0.5, abs=1e-6)  # E[h] = c(256)
+
+
+def test_rescaling_goes_by_the_limits_and_clips():
+    scores = np.array([0.3, 0.4, 0.5, 0.6, 0.7], dtype=np.float32)
+    limits = np.array([0.4, 0.6], dtype=np.float32)
+    assert rescale(scores, limits).tolist() == pytest.approx([0, 0, 0.5, 1, 1], abs=1e-6)
+    assert rescale(scores, np.array([0.4, 0.4], dtype=np.float32)).tolist() == [0] * 5
+
+
+def test_rewards_span_0_to_1_over_the_unlabelled_rows():
+    world = make_world(n_unlabelled=600)
+    agent, novelty, _ = make_agent(world)
+    refresh(novelty, world, agent.theta, agent.sizes, np.random.default_rng(0))
+    rewards = np.array([intrinsic_reward(novelty, world, agent.sizes, row) for row in range(620)])
+    assert rewards.min() == 0
+    assert rewards.max() == 1
+    assert rewards[20:].min() == 0
+    assert rewards[20:].max() == 1
+
+
+def test_a_row_asked_alone_gets_what_it_gets_in_company():
+    world = make_world(n_unlabelled=600)
+    agent, novelty, _ = make_agent(world)
+    refresh(novelty, world, agent.theta, agent.sizes, np.random.default_rng(0))
+    in_company = novelty.rewards[20:].copy()
+    novelty.rewards[:] = np.nan
+    alone = [intrinsic_reward(novelty, world, agent.sizes, row) for row in range(20, 620)]
+    np.testing.assert_allclose(alone, in_company, atol=1e-5)
+
+
+def test_the_forest_is_grown_in_the_embedding_of_the_unlabelled_rows_alone():
+    world = make_world(n_unlabelled=300)
+    agent, novelty, _ = make_agent(world)
+    world.rows[: world.n_labelled] = 1_000  # would stretch the thresholds if it took part
+    refresh(novelty, world, agent.theta, agent.sizes, np.random.default_rng(0))
+    thresholds = novelty.forest.thresholds
+    highest = perceptron.embed(agent.theta, agent.sizes, world.rows[world.n_labelled :]).max()
+    assert thresholds[np.isfinite(thresholds)].max() <= highest
+
+
+def test_the_embedding_stays_as_it_was_until_the_next_refresh():
+    world = make_world(n_unlabelled=300)
+    agent, novelty, _ = make_agent(world)
+    refresh(novelty, world, agent.theta, agent.sizes, np.random.default_rng(0))
+    labelled = range(world.n_labelled)
+    before = [intrinsic_reward(novelty, world, agent.sizes, row) for row in labelled]
+    novelty.rewards[:] = np.nan
+    agent.theta[:] *= -1
+    assert [intrinsic_reward(novelty, world, agent.sizes, row) for row in labelled] == before
+
+
+def test_fewer_rows_than_a_tree_takes():
+    world = make_world(n_unlabelled=37, window=37)
+    agent, novelty, _ = make_agent(world)
+    refresh(novelty, world, agent.theta, agent.sizes, np.random.default_rng(0))
+    assert novelty.forest.tree_size == 37
+    assert np.isfinite(novelty.rewards[20:]).all()

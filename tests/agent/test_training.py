@@ -1,0 +1,205 @@
+"""Algorithm 1: the kernel against its plain twin, and each reading of the schedule."""
+
+import numpy as np
+import pytest
+from twin import Twin
+from worlds import LEARNING, SCHEDULE, make_agent, make_world
+
+from dplan import perceptron
+from dplan.agent.intrinsic import new_novelty
+from dplan.agent.training import epsilon_at, select_action, store, train, update_target
+
+SHORT = SCHEDULE._replace(
+    n_steps=500,
+    episode_steps=100,
+    warmup_steps=300,
+    target_update_steps=150,
+    novelty_update_steps=100,
+    epsilon_steps=300,
+)
+
+
+def run(world, schedule=SHORT, learning=LEARNING, hidden=(20,), replay_size=1_000, seed=0):
+    agent, novelty, memory = make_agent(world, hidden, replay_size=replay_size)
+    rng = np.random.default_rng(seed)
+    episodes = list(train(agent, world, novelty, memory, schedule, learning, 32, rng))
+    return agent, memory, episodes
+
+
+@pytest.mark.parametrize("hidden", [(20,), (30, 15, 8)])
+@pytest.mark.parametrize(
+    ("learning", "replay_size"),
+    [
+        (LEARNING._replace(learning_rate=0.002), 1_000),
+        (LEARNING._replace(dropout=0.5, optimizer=1, l2=0.0), 370),  # the memory wraps around
+    ],
+)
+def test_the_kernel_does_what_its_plain_twin_does(hidden, learning, replay_size):
+    # One forest throughout: how many draws it takes to grow one hangs on the last bits of the weights.
+    schedule = SHORT._replace(novelty_update_steps=1_000)
+    world = make_world(n_labelled=30, n_unlabelled=500, n_columns=8)
+    agent, novelty, memory = make_agent(world, hidden, replay_size=replay_size)
+    twin = Twin(
+        world=world,
+        layers=[
+            (w.astype(float), b.astype(float)) for w, b in perceptron.unflatten(agent.theta, agent.sizes)
+        ],
+        novelty=new_novelty(world, agent.theta, 20, 256),
+        schedule=schedule,
+        learning=learning,
+        batch_size=32,
+        replay_size=replay_size,
+        sizes=agent.sizes,
+        rng=np.random.default_rng(7),
+    )
+    start = agent.theta.copy()
+    list(train(agent, world, novelty, memory, schedule, learning, 32, np.random.default_rng(7)))
+    twin.train()
+
+    order = np.arange(500 - len(twin.memory), 500) % replay_size
+    rows, actions, rewards, next_rows, terminal = (
+        np.array(column) for column in zip(*twin.memory, strict=True)
+    )
+    np.testing.assert_array_equal(memory.rows[order], rows)
+    np.testing.assert_array_equal(memory.actions[order], actions)
+    np.testing.assert_array_equal(memory.next_rows[order], next_rows)
+    np.testing.assert_array_equal(memory.terminal[order], terminal)
+    np.testing.assert_allclose(memory.rewards[order], rewards, atol=1e-4)
+    np.testing.assert_allclose(agent.theta, twin.theta(), atol=1e-4)  # after 200 learning steps
+    assert abs(agent.theta - start).max() > 0.01  # which moved the weights
+
+
+def test_epsilon_falls_linearly_over_the_warm_up_and_stays():
+    steps = [0, 5_000, 10_000, 15_000]
+    assert [epsilon_at(step, SCHEDULE) for step in steps] == pytest.approx([1.0, 0.55, 0.1, 0.1])
+
+
+def test_actions_are_random_with_probability_epsilon():
+    world = make_world()
+    agent, _, _ = make_agent(world)
+    agent.theta[-1] = 100  # the greedy action is always 1
+    rng = np.random.default_rng(0)
+    actions = [select_action(agent, world, 0, 0.4, rng) for _ in range(10_000)]
+    assert np.mean(actions) == pytest.approx(0.8, abs=0.02)
+
+
+def test_the_target_is_zero_until_k_and_synced_exactly_at_k_and_2k():
+    world = make_world()
+    schedule = SHORT._replace(n_steps=480, episode_steps=1, warmup_steps=50, target_update_steps=200)
+    agent, novelty, memory = make_agent(world)
+    rng = np.random.default_rng(0)
+    synced = []
+    episodes = train(agent, world, novelty, memory, schedule, LEARNING, 32, rng)
+    for step, _ in enumerate(episodes, start=1):  # one step an episode
+        if step < 200:
+            assert not agent.target.any()
+        if step in (200, 400):
+            np.testing.assert_array_equal(agent.target, agent.theta)
+            synced.append(agent.target.copy())
+        elif step > 200:
+            np.testing.assert_array_equal(agent.target, synced[-1])
+            assert (agent.target != agent.theta).any()
+    assert len(synced) == 2
+    assert (synced[0] != synced[1]).any()
+
+
+def test_no_weight_moves_in_the_warm_up_and_every_later_step_learns():
+    world = make_world()
+    agent, novelty, memory = make_agent(world)
+    rng = np.random.default_rng(0)
+    schedule = SHORT._replace(n_steps=120, episode_steps=1, warmup_steps=100)
+    before = agent.theta.copy()
+    moved = []
+    for _ in train(agent, world, novelty, memory, schedule, LEARNING, 32, rng):
+        moved.append(bool((agent.theta != before).any()))
+        before = agent.theta.copy()
+    assert moved == [False] * 100 + [True] * 20
+
+
+def test_the_reward_belongs_to_the_row_that_was_acted_on():
+    world = make_world()
+    _, memory, _ = run(world, SHORT._replace(intrinsic_reward=False))
+    rows, actions = memory.rows[:500], memory.actions[:500]
+    labelled = rows < world.n_labelled
+    expected = np.where(labelled, np.where(actions == 1, 1, -1), np.where(actions == 1, -1, 0))
+    np.testing.assert_array_equal(memory.rewards[:500], expected)
+
+
+def test_the_combined_reward_adds_what_the_forest_says_of_the_same_row():
+    world = make_world()
+    still = SHORT._replace(n_steps=200, warmup_steps=200)  # one forest throughout
+    agent, novelty, memory = make_agent(world)
+    list(train(agent, world, novelty, memory, still, LEARNING, 32, np.random.default_rng(0)))
+    rows, actions = memory.rows[:200], memory.actions[:200]
+    external = np.where(rows < world.n_labelled, np.where(actions == 1, 1, -1), np.where(actions == 1, -1, 0))
+    np.testing.assert_allclose(memory.rewards[:200], external + novelty.rewards[rows], atol=1e-6)
+    assert (memory.rewards[:200] != external).any()
+
+
+def test_each_row_follows_from_the_one_before_within_an_episode():
+    _, memory, _ = run(make_world())
+    inside = ~memory.terminal[:499]
+    np.testing.assert_array_equal(memory.next_rows[:499][inside], memory.rows[1:500][inside])
+    assert np.flatnonzero(memory.terminal[:500]).tolist() == [99, 199, 299, 399, 499]
+
+
+def test_a_terminal_transition_has_no_future():
+    world = make_world()
+    agent, _, memory = make_agent(world)
+    agent.target[:] = agent.theta
+    agent.target[-2:] = 5
+    for slot, terminal in enumerate([False, True]):
+        store(memory, slot, 0, 1, 1.0, 30, terminal, agent, world, 0.99)
+    value = perceptron.outputs(agent.target, agent.sizes, world.rows[30:31]).max()
+    assert memory.future[:2].tolist() == pytest.approx([0.99 * value, 0], rel=1e-5)
+    agent.theta[-2:] = 9
+    update_target(agent, world, memory, 2, 0.99)
+    value = perceptron.outputs(agent.theta, agent.sizes, world.rows[30:31]).max()
+    assert memory.future[:2].tolist() == pytest.approx([0.99 * value, 0], rel=1e-5)
+
+
+def test_the_memory_overwrites_its_oldest_transitions():
+    world = make_world()
+    _, whole, _ = run(world, SHORT._replace(warmup_steps=500), replay_size=1_000)
+    _, ring, _ = run(world, SHORT._replace(warmup_steps=500), replay_size=120)
+    np.testing.assert_array_equal(ring.rows, whole.rows[380 + (np.arange(120) - 380) % 120])
+
+
+def test_the_forest_is_refreshed_every_n_steps_and_not_in_between():
+    world = make_world()
+    agent, novelty, memory = make_agent(world)
+    schedule = SHORT._replace(n_steps=100, episode_steps=1, warmup_steps=0, novelty_update_steps=30)
+    changed, frozen = [], None
+    rng = np.random.default_rng(0)
+    for step, _ in enumerate(train(agent, world, novelty, memory, schedule, LEARNING, 32, rng), start=1):
+        if frozen is not None and (novelty.frozen != frozen).any():
+            changed.append(step)
+            np.testing.assert_array_equal(novelty.frozen, agent.theta)
+        frozen = novelty.frozen.copy()
+    assert changed == [30, 60, 90]
+
+
+def test_keeping_the_embedding_in_the_warm_up_changes_nothing(monkeypatch):
+    world = make_world()
+    _, kept, _ = run(world)
+    monkeypatch.setattr("dplan.agent.training._KEPT_EMBEDDING_BYTES", 0)
+    _, computed, _ = run(world)
+    np.testing.assert_array_equal(kept.next_rows, computed.next_rows)
+
+
+def test_an_episode_is_summed_up():
+    world = make_world()
+    _, memory, episodes = run(world)
+    first = slice(0, 100)
+    assert len(episodes) == 5
+    assert episodes[0].reward == pytest.approx(memory.rewards[first].sum(), rel=1e-5)
+    assert episodes[0].anomalous_actions == pytest.approx(memory.actions[first].mean())
+    assert episodes[0].labelled_rows == pytest.approx((memory.rows[first] < world.n_labelled).mean())
+    assert [np.isnan(episode.loss) for episode in episodes] == [True] * 3 + [False] * 2
+    assert [episode.epsilon for episode in episodes] == pytest.approx([0.7, 0.4, 0.1, 0.1, 0.1])
+
+
+def test_a_last_episode_may_be_shorter():
+    _, memory, episodes = run(make_world(), SHORT._replace(n_steps=250, episode_steps=100))
+    assert len(episodes) == 3
+    assert np.flatnonzero(memory.terminal).tolist() == [99, 199, 249]

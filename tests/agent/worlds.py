@@ -1,0 +1,43 @@
+"""Small worlds, agents and settings for the tests of the agent."""
+
+import numpy as np
+
+from dplan.agent.environment import PROXIMITY, World, ring_order
+from dplan.agent.intrinsic import new_novelty
+from dplan.agent.network import Learning, new_agent
+from dplan.agent.training import Schedule, new_memory
+
+SCHEDULE = Schedule(
+    n_steps=20_000,
+    episode_steps=2_000,
+    warmup_steps=10_000,
+    target_update_steps=10_000,
+    novelty_update_steps=2_000,
+    epsilon_start=1.0,
+    epsilon_end=0.1,
+    epsilon_steps=10_000,
+    intrinsic_reward=True,
+)
+LEARNING = Learning(
+    discount=0.99,
+    learning_rate=0.00025,
+    gradient_decay=0.95,
+    min_squared_gradient=0.01,
+    l2=0.01,
+    dropout=0.0,
+    optimizer=0,
+)
+
+
+def make_world(n_labelled=20, n_unlabelled=400, n_columns=6, window=100, p=0.5, sampler=PROXIMITY, seed=0):
+    rng = np.random.default_rng(seed)
+    table = rng.random((n_labelled + n_unlabelled, n_columns), dtype=np.float32)
+    repeated = max(window, 256)
+    order = ring_order(np.arange(n_labelled), n_labelled + np.arange(n_unlabelled), repeated, rng)
+    return World(table[order], n_labelled, n_unlabelled, min(window, n_unlabelled), p, sampler)
+
+
+def make_agent(world, hidden=(20,), seed=0, n_trees=20, replay_size=1_000):
+    """Return an agent with its intrinsic reward and an empty memory."""
+    agent = new_agent(world.rows.shape[1], hidden, np.random.default_rng(seed))
+    return agent, new_novelty(world, agent.theta, n_trees, 256), new_memory(replay_size)
