@@ -93,7 +93,7 @@ class LogisticBaseline(Detector):
         check_integer("n_iterations", self.n_iterations, minimum=1)
 
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
-        rows = self._arrange(X, np.arange(len(X)))
+        rows = self._arrange(X)
         anomalous = np.zeros(len(X), dtype=bool)
         anomalous[labelled_or_stand_ins(rows, labels, rng)[0]] = True
         model = LogisticRegression(
@@ -189,7 +189,7 @@ class BoostedBaseline(Detector):
         check_number("learning_rate", self.learning_rate, "(0, inf)")
 
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
-        rows = self._arrange(X, np.arange(len(X)))
+        rows = self._arrange(X)
         anomalous = np.zeros(len(X), dtype=bool)
         anomalous[labelled_or_stand_ins(rows, labels, rng)[0]] = True
         seed = int(rng.integers(2**31))
