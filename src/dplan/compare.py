@@ -15,12 +15,13 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 class Task(Protocol):
     """What a comparison needs of a task; `dplan.data.scenario` returns such tasks."""
 
-    y: NDArray[np.int64]
-    y_test: NDArray[np.int64]
-
     @property
     def X(self) -> NDArray[np.floating]:
         """Training rows."""
+
+    @property
+    def y(self) -> NDArray[np.int64]:
+        """Their labels: 0 for unlabelled, k for a labelled anomaly of class k."""
 
     @property
     def X_test(self) -> NDArray[np.floating]:
