@@ -30,12 +30,7 @@ def run(output: Path, seed: int = 0) -> None:
     console.print(_judgement(task, scores))
     console.print(_top_rows(task, scores))
     _compare(console, task, seed)
-    picture = output / "dplan-demo.png"
-    if _draw(picture, task, detector, scores):
-        console.print(f"Wrote {picture}", soft_wrap=True)
-    else:
-        advice = "No plot: matplotlib is not installed. Install it with: pip install 'dplan-ad[plot]'"
-        console.print(advice, markup=False, soft_wrap=True)
+    console.print(_draw(output / "dplan-demo.png", task, detector, scores), markup=False, soft_wrap=True)
 
 
 def _names(task: Task, numbers: tuple[int, ...]) -> str:
@@ -116,11 +111,12 @@ def _top_rows(task: Task, scores: Scores) -> Table:
     return table
 
 
-def _draw(picture: Path, task: Task, detector: DPLAN, scores: Scores) -> bool:
+def _draw(picture: Path, task: Task, detector: DPLAN, scores: Scores) -> str:
+    """Write the plot, if matplotlib is there, and return what to say about it."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
-        return False
+        return "No plot: matplotlib is not installed. Install it with: pip install 'dplan-ad[plot]'"
     from sklearn.metrics import precision_recall_curve
 
     figure = Figure(figsize=(13, 4.2), layout="constrained")
@@ -159,4 +155,4 @@ def _draw(picture: Path, task: Task, detector: DPLAN, scores: Scores) -> bool:
         axes.spines[["top", "right"]].set_visible(False)
     picture.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(picture, dpi=110)
-    return True
+    return f"Wrote {picture}"
