@@ -2,8 +2,10 @@
 
 import io
 import os
+import signal
 import subprocess
 import sys
+import time
 import zipfile
 
 import numpy as np
@@ -100,6 +102,35 @@ def test_fetch_of_something_else_leaves_nothing_that_could_be_taken_for_it(thyro
     assert "is not annthyroid, so it was removed" in result.output
     assert "ann-test.data has 3,000 rows, not 3,428" in result.output
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals need a POSIX system")
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGKILL])
+def test_fetch_that_is_stopped_midway_goes_on_later(signal_number, thyroid, tmp_path, server):
+    server.served.content = thyroid_archive(thyroid)
+    server.served.stall_after = 30_000
+    arguments = ["data", "fetch", "annthyroid", "--home", str(tmp_path), "--mirror", server.url]
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from dplan.cli import main; main()", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    part = tmp_path / "downloads" / "annthyroid" / "thyroid+disease.zip.part"
+    deadline = time.monotonic() + 30
+    while not (part.is_file() and part.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal_number)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode != 0
+    assert "Traceback" not in output
+    assert sorted(path.name for path in tmp_path.rglob("*.*")) == [part.name, f"{part.name}.version"]
+    arrived = part.stat().st_size
+    assert 0 < arrived <= 30_000
+    server.served.stall_after = 0
+    assert dplan(*arguments[1:]).exit_code == 0
+    assert server.served.requests[-1]["Range"] == f"bytes={arrived}-"
+    assert_frame_equal(pl.read_parquet(tmp_path / "annthyroid.parquet"), thyroid)
 
 
 def test_fetch_with_a_wrong_checksum(tmp_path, server):
