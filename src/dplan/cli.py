@@ -20,7 +20,7 @@ def main() -> None:
 main.add_command(data)
 
 
-@main.command()
+@main.command(epilog="Example: dplan demo -o demo-output")
 @click.option(
     "-o",
     "--output",
@@ -31,12 +31,7 @@ main.add_command(data)
 )
 @click.option("--seed", default=0, show_default=True, help="Seed of the split and of the training.")
 def demo(output: Path, seed: int) -> None:
-    r"""Train DPLAN on the embedded data, score held-out rows and draw the result.
-
-    \b
-    Example:
-      dplan demo -o demo-output
-    """
+    """Train DPLAN on the embedded data, compare it with every other detector, and draw the result."""
     from dplan.demo import run
 
     run(output, seed)

@@ -35,6 +35,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     """
 
     uses_labels = True
+    is_random = True  # whether the seed makes a difference
 
     scale: bool
     contamination: float
