@@ -14,7 +14,7 @@ from dplan.detectors._base import Callback, Detector
 from dplan.detectors._checks import check_choice, check_integer, check_number
 from dplan.detectors._isolation import labelled_or_stand_ins
 from dplan.detectors._minibatches import Indices
-from dplan.detectors._trees import Trees, join_trees, sum_of_leaves
+from dplan.detectors._trees import Trees, join_trees, one_tree, sum_of_leaves
 from dplan.perceptron import Floats
 
 ENGINES = ("scikit-learn", "catboost")
@@ -136,7 +136,7 @@ class BoostedBaseline(Detector):
     Attributes
     ----------
     trees_ : tuple of ndarray
-        With scikit-learn, the nodes of all trees: roots, children, features, thresholds and values of leaves.
+        With scikit-learn, the nodes of all trees: roots, depths, children, features, thresholds, values of leaves.
     booster_ : catboost.CatBoostClassifier
         With CatBoost, its model.
     history_ : dict of list
@@ -218,15 +218,10 @@ class BoostedBaseline(Detector):
 
 def boosted_tree(nodes: NDArray[Any]) -> Trees:
     """Read off one of scikit-learn's boosted trees."""
-    places = np.arange(len(nodes))
-    is_leaf = nodes["is_leaf"].astype(bool)
-    children = np.stack([nodes["left"], nodes["right"]], axis=1).astype(np.int64)
-    return Trees(
-        roots=np.zeros(1, dtype=np.int64),
-        children=np.where(is_leaf[:, None], places[:, None], children),
-        features=np.where(is_leaf, 0, nodes["feature_idx"]),
-        thresholds=np.where(is_leaf, 0.0, nodes["num_threshold"]),
-        values=np.where(is_leaf, nodes["value"], 0.0),
+    names = ("left", "right", "is_leaf", "feature_idx", "num_threshold", "value")
+    left, right, is_leaf, features, thresholds, values = (nodes[name] for name in names)
+    return one_tree(
+        left.astype(np.int64), right.astype(np.int64), is_leaf.astype(bool), features, thresholds, values
     )
 
 
