@@ -112,7 +112,7 @@ class LogisticBaseline(Detector):
 
 
 class BoostedBaseline(Detector):
-    """Gradient-boosted trees, labelled anomalies against all unlabelled rows, both classes of the same weight.
+    """Gradient-boosted trees, labelled anomalies against all unlabelled rows.
 
     Parameters
     ----------
@@ -200,7 +200,6 @@ class BoostedBaseline(Detector):
             model = HistGradientBoostingClassifier(
                 max_iter=int(self.n_trees),
                 learning_rate=float(self.learning_rate),
-                class_weight="balanced",
                 early_stopping=False,  # it would hold out labelled anomalies, of which there are few
                 random_state=seed,
             )
@@ -236,7 +235,6 @@ def catboost_model(n_trees: int, learning_rate: float, seed: int) -> Any:
     return CatBoostClassifier(
         iterations=n_trees,
         learning_rate=learning_rate,
-        auto_class_weights="Balanced",
         random_seed=seed,
         allow_writing_files=False,
         verbose=False,
