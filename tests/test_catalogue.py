@@ -1,7 +1,10 @@
 import subprocess
 import sys
 
+from click.testing import CliRunner
+
 import dplan
+from dplan.cli import main
 from dplan.detectors._base import Detector
 
 
@@ -22,6 +25,15 @@ def test_entries_tell_the_truth():
         assert entry.title
         if not entry.uses_labels:
             assert "ignores labels" in entry.detector.__doc__
+
+
+def test_the_command_line_lists_them():
+    shown = CliRunner().invoke(main, ["detectors"], env={"COLUMNS": "200"}, catch_exceptions=False)
+    lines = shown.output.splitlines()
+    for entry in dplan.list_detectors():
+        line = next(line for line in lines if f" {entry.name} " in line)
+        assert entry.title in line
+        assert ("used" if entry.uses_labels else "ignored") in line
 
 
 def test_the_list_can_be_changed_by_nobody():

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from dplan._version import __version__
+from dplan.catalogue_command import detectors
 from dplan.data.commands import data
 
 
@@ -18,6 +19,7 @@ def main() -> None:
 
 
 main.add_command(data)
+main.add_command(detectors)
 
 
 @main.command(epilog="Example: dplan demo -o demo-output")

@@ -164,7 +164,7 @@ class Pairs:
 
 @compiled
 def relation_loss(outputs: Floats, left: Indices, right: Indices, targets: Floats) -> tuple[Floats, Floats]:
-    """Return |target - φ(left, right)| of each pair (Eq. 2), and the gradient of their mean by the outputs."""
+    """Return |target - φ(left, right)| of each pair, and the gradient of their mean by the outputs."""
     losses, slopes = np.empty(len(targets), dtype=outputs.dtype), np.zeros_like(outputs)
     for pair in range(len(targets)):
         error = outputs[left[pair], 0] + outputs[right[pair], 1] - targets[pair]
