@@ -106,8 +106,16 @@ class PReNet(DeepDetector):
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
         shares = perceptron.outputs(self.weights_, self.layer_sizes_, rows)
-        # The mean of φ(anomaly, x) and φ(x, unlabelled) over the references.
-        return 0.5 * (shares[:, 0] + shares[:, 1] + np.float32(self.reference_score_))
+        return mean_relation(shares, self.reference_score_)
+
+
+@compiled
+def mean_relation(shares: Floats, reference_score: float) -> Floats:
+    """Return the mean of φ(anomaly, x) and φ(x, unlabelled) over the references, for every row x."""
+    means = np.empty(len(shares), dtype=np.float32)
+    for row in range(len(shares)):
+        means[row] = 0.5 * (shares[row, 0] + shares[row, 1] + reference_score)
+    return means
 
 
 class Pairs:
