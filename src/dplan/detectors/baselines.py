@@ -122,6 +122,9 @@ class BoostedBaseline(Detector):
         Trees, one after the other. scikit-learn's default.
     learning_rate : float, default=0.1
         Share of each tree that is added. scikit-learn's default.
+    l2 : float, default=1.0
+        Penalty on the values of leaves. XGBoost's default, because with scikit-learn's, none, the first trees overshoot
+        where one class is as rare as labelled anomalies are.
     scale : bool, default=True
         Scale every column to [0, 1] by the training rows. It does not change the ranking beyond rounding.
     contamination : float, default=0.02
@@ -168,6 +171,7 @@ class BoostedBaseline(Detector):
         engine: str = "scikit-learn",
         n_trees: int = 100,
         learning_rate: float = 0.1,
+        l2: float = 1.0,
         scale: bool = True,
         contamination: float = 0.02,
         random_state: Any = None,
@@ -177,6 +181,7 @@ class BoostedBaseline(Detector):
         self.engine = engine
         self.n_trees = n_trees
         self.learning_rate = learning_rate
+        self.l2 = l2
         self.scale = scale
         self.contamination = contamination
         self.random_state = random_state
@@ -187,6 +192,7 @@ class BoostedBaseline(Detector):
         check_choice("engine", self.engine, ENGINES)
         check_integer("n_trees", self.n_trees, minimum=1)
         check_number("learning_rate", self.learning_rate, "(0, inf)")
+        check_number("l2", self.l2, "[0, inf)")
 
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
         rows = self._arrange(X)
@@ -194,12 +200,13 @@ class BoostedBaseline(Detector):
         anomalous[labelled_or_stand_ins(rows, labels, rng)[0]] = True
         seed = int(rng.integers(2**31))
         if self.engine == "catboost":
-            self.booster_ = catboost_model(int(self.n_trees), float(self.learning_rate), seed)
+            self.booster_ = catboost_model(int(self.n_trees), float(self.learning_rate), float(self.l2), seed)
             self.booster_.fit(rows, anomalous)
         else:
             model = HistGradientBoostingClassifier(
                 max_iter=int(self.n_trees),
                 learning_rate=float(self.learning_rate),
+                l2_regularization=float(self.l2),
                 early_stopping=False,  # it would hold out labelled anomalies, of which there are few
                 random_state=seed,
             )
@@ -224,7 +231,7 @@ def boosted_tree(nodes: NDArray[Any]) -> Trees:
     )
 
 
-def catboost_model(n_trees: int, learning_rate: float, seed: int) -> Any:
+def catboost_model(n_trees: int, learning_rate: float, l2: float, seed: int) -> Any:
     """Return an unfitted CatBoost classifier that writes nothing to disk and prints nothing."""
     try:
         from catboost import CatBoostClassifier
@@ -235,6 +242,7 @@ def catboost_model(n_trees: int, learning_rate: float, seed: int) -> Any:
     return CatBoostClassifier(
         iterations=n_trees,
         learning_rate=learning_rate,
+        l2_leaf_reg=l2,
         random_seed=seed,
         allow_writing_files=False,
         verbose=False,
