@@ -46,16 +46,14 @@ def scale_rows(
     X: NDArray[np.floating], low: NDArray[np.float64], inverse: NDArray[np.float64], out: Floats
 ) -> bool:
     """Scale the rows of X into the first rows of `out`; return whether all values of X were finite."""
-    unfinished = 0
+    n_wrong = 0
     for row in range(X.shape[0]):
         for column in range(X.shape[1]):
             value = np.float64(X[row, column])
-            unfinished |= not (abs(value) < np.inf)
+            n_wrong += not (abs(value) < np.inf)
             scaled = (0.5 * value - low[column]) * inverse[column]
-            scaled = _LIMIT if scaled > _LIMIT else scaled
-            scaled = -_LIMIT if scaled < -_LIMIT else scaled
-            out[row, column] = scaled
-    return unfinished == 0
+            out[row, column] = min(max(scaled, -_LIMIT), _LIMIT)
+    return n_wrong == 0
 
 
 def arrange(
