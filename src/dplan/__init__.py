@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from dplan.detectors.iforest import IForest
     from dplan.detectors.prenet import PReNet
     from dplan.detectors.repen import REPEN
-    from dplan.exceptions import NoLabelsWarning
+    from dplan.exceptions import ModelFileError, NoLabelsWarning
+    from dplan.model_file import load
 
 __all__ = [
     "DPLAN",
@@ -30,12 +31,14 @@ __all__ = [
     "DevNet",
     "IForest",
     "LogisticBaseline",
+    "ModelFileError",
     "NoLabelsWarning",
     "PReNet",
     "__version__",
     "data",
     "environment",
     "list_detectors",
+    "load",
     "variants",
 ]
 
@@ -47,10 +50,12 @@ _HOMES = {
     "DevNet": "dplan.detectors.devnet",
     "IForest": "dplan.detectors.iforest",
     "LogisticBaseline": "dplan.detectors.baselines",
+    "ModelFileError": "dplan.exceptions",
     "NoLabelsWarning": "dplan.exceptions",
     "PReNet": "dplan.detectors.prenet",
     "REPEN": "dplan.detectors.repen",
     "list_detectors": "dplan.catalogue",
+    "load": "dplan.model_file",
 }
 _MODULES = {"data", "environment", "variants"}
 
