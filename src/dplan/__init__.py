@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dplan._version import __version__
 
 if TYPE_CHECKING:
-    from dplan import data, environment, variants
+    from dplan import data, environment, explain, variants
     from dplan.catalogue import list_detectors
     from dplan.detectors.baselines import BoostedBaseline, LogisticBaseline
     from dplan.detectors.deep_sad import DeepSAD
@@ -37,6 +37,7 @@ __all__ = [
     "__version__",
     "data",
     "environment",
+    "explain",
     "list_detectors",
     "load",
     "variants",
@@ -57,7 +58,7 @@ _HOMES = {
     "list_detectors": "dplan.catalogue",
     "load": "dplan.model_file",
 }
-_MODULES = {"data", "environment", "variants"}
+_MODULES = {"data", "environment", "explain", "variants"}
 
 
 def __getattr__(name: str) -> object:
