@@ -32,7 +32,8 @@ def run(output: Path, seed: int = 0) -> None:
     if _draw(picture, task, detector, scores):
         console.print(f"Wrote {picture}", soft_wrap=True)
     else:
-        console.print("No plot: matplotlib is not installed. Install it with: pip install 'dplan-ad[plot]'")
+        advice = "No plot: matplotlib is not installed. Install it with: pip install 'dplan-ad[plot]'"
+        console.print(advice, markup=False, soft_wrap=True)
 
 
 def groups(task: Task) -> dict[str, NDArray[np.bool_]]:
