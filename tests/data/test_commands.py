@@ -9,7 +9,6 @@ import zipfile
 import polars as pl
 import pytest
 from click.testing import CliRunner
-from http_server import Server
 from polars.testing import assert_frame_equal
 
 from dplan.cli import main
@@ -17,14 +16,6 @@ from dplan.cli import main
 
 def dplan(*arguments):
     return CliRunner().invoke(main, ["data", *map(str, arguments)])
-
-
-@pytest.fixture
-def server(monkeypatch):
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    server = Server()
-    yield server
-    server.close()
 
 
 def thyroid_archive(table: pl.DataFrame, n_test: int = 3428) -> bytes:

@@ -10,20 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from http_server import Server
 
 from dplan.data.download import DownloadError, download, sha256_of
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
 
 
-@pytest.fixture
-def server(monkeypatch):
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    server = Server()
+@pytest.fixture(autouse=True)
+def content(server):
     server.served.content = CONTENT
-    yield server
-    server.close()
 
 
 def files(folder: Path) -> list[str]:

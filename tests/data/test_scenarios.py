@@ -115,6 +115,13 @@ def test_prepared_features(id, dimensions, dataset):
     assert task.X.max() == 1
 
 
+def test_preparing_learns_from_training_rows_alone(dataset):
+    task = scenario("unsw_nb15/dos-v1", dataset=dataset("unsw_nb15"))
+    column = task.features.columns.index("sload")
+    assert task.preparer.columns_[column].maximum == task.features["sload"].max()
+    assert task.X_test.max() > 1  # test rows beyond the training rows' range are neither cut nor learned from
+
+
 @pytest.mark.parametrize(
     "id",
     [
