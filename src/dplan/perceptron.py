@@ -134,7 +134,7 @@ def forward(
 def backward(
     theta: Floats,
     sizes: Sizes,
-    passed: list[Floats],
+    passed: list[Floats] | tuple[Floats, ...],
     output_gradient: Floats,
     dropout: float,
     gradient: Floats,

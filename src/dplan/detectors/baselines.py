@@ -106,7 +106,8 @@ class LogisticBaseline(Detector):
         self._record(iterations=float(model.n_iter_[0]))
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        return rows @ self.coefficients_ + self.intercept_
+        scores: NDArray[np.float64] = rows @ self.coefficients_ + self.intercept_
+        return scores
 
 
 class BoostedBaseline(Detector):

@@ -19,8 +19,8 @@ _PRIOR_DRAWS = 5_000  # of N(0, 1), the reference scores
 class DevNet(DeepDetector):
     """Deviation networks.
 
-    A network learns a score directly: unlabelled rows are pulled to the mean of a Gaussian prior, labelled anomalies are
-    pushed at least `margin` of its standard deviations above it.
+    A network learns a score directly: unlabelled rows are pulled to the mean of a Gaussian prior, labelled anomalies
+    are pushed at least `margin` of its standard deviations above it.
 
     Parameters
     ----------

@@ -131,7 +131,7 @@ class Pairs:
         self, rows: Floats, anomalies: Indices, unlabelled: Indices, size: int, rng: np.random.Generator
     ) -> None:
         quarter, half = size // 4, size - 2 * (size // 4)
-        self.targets = np.repeat(np.float32([BOTH, ONE, NEITHER]), [quarter, quarter, half])
+        self.targets = np.repeat(np.array([BOTH, ONE, NEITHER], dtype=np.float32), [quarter, quarter, half])
         n_drawn, n_unlabelled = 3 * quarter, quarter + 2 * half
         self.n_standing = n = min(n_drawn, len(anomalies))
         self.drawn_once = n == n_drawn

@@ -192,7 +192,7 @@ def outlier_candidates(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
     >>> np.flatnonzero(outlier_candidates(np.array([1.0, 1.2, 0.9, 1.1, 1.0, 0.8, 9.0])))
     array([6])
     """
-    candidates = scores > scores.mean() + CANTELLI * scores.std()
+    candidates: NDArray[np.bool_] = scores > scores.mean() + CANTELLI * scores.std()
     if not candidates.any():
         n_highest = min(_FEWEST_CANDIDATES, max(1, len(scores) // 2))
         candidates[np.argsort(-scores, kind="stable")[:n_highest]] = True
@@ -251,8 +251,9 @@ def triplet_loss(outputs: Floats, margin: float) -> tuple[Floats, Floats]:
             p = max(outputs[positive, unit], np.float32(0))
             n = max(outputs[negative, unit], np.float32(0))
             advantage += (e - n) * (e - n) - (e - p) * (e - p)
-        losses[anchor] = max(0.0, margin - advantage)
+        losses[anchor] = margin - advantage
         if advantage >= margin:
+            losses[anchor] = 0
             continue
         for unit in range(n_units):
             e = max(outputs[anchor, unit], np.float32(0))
