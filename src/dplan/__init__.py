@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dplan._version import __version__
 
 if TYPE_CHECKING:
-    from dplan import data, environment, explain, variants
+    from dplan import data, environment, explain, tables, variants
     from dplan.catalogue import list_detectors
     from dplan.detectors.baselines import BoostedBaseline, LogisticBaseline
     from dplan.detectors.deep_sad import DeepSAD
@@ -40,6 +40,7 @@ __all__ = [
     "explain",
     "list_detectors",
     "load",
+    "tables",
     "variants",
 ]
 
@@ -58,7 +59,7 @@ _HOMES = {
     "list_detectors": "dplan.catalogue",
     "load": "dplan.model_file",
 }
-_MODULES = {"data", "environment", "explain", "variants"}
+_MODULES = {"data", "environment", "explain", "tables", "variants"}
 
 
 def __getattr__(name: str) -> object:

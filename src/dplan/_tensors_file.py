@@ -8,6 +8,7 @@ Nothing that a file declares is believed before it is checked against the bytes 
 """
 
 import hashlib
+import io
 import json
 import math
 import os
@@ -51,9 +52,10 @@ def write(path: str | Path, tensors: Mapping[str, NDArray[Any]], metadata: Mappi
         temporary.write_bytes(content)
 
 
-def read(path: str | Path) -> tuple[Tensors, dict[str, str]]:
-    """Read what `write` wrote; anything else is a ModelFileError."""
-    content = _content(Path(path))
+def read(source: str | Path | bytes) -> tuple[Tensors, dict[str, str]]:
+    """Read what `write` wrote, from a file or from its bytes; anything else is a ModelFileError."""
+    path = "the model" if isinstance(source, bytes) else source
+    content = _content(source)
     header_end = 8 + int.from_bytes(content[:8], "little")
     if header_end > min(len(content), _MAX_HEADER):
         raise _damaged(path, "its header is longer than the file")
@@ -73,9 +75,10 @@ def read(path: str | Path) -> tuple[Tensors, dict[str, str]]:
         raise _damaged(path, f"its header makes no sense ({error})") from error
 
 
-def _content(path: Path) -> bytearray:
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
+def _content(source: str | Path | bytes) -> bytearray:
+    path = Path("the model" if isinstance(source, bytes) else source)
+    with io.BytesIO(source) if isinstance(source, bytes) else path.open("rb") as file:
+        size = len(source) if isinstance(source, bytes) else os.fstat(file.fileno()).st_size
         start = file.read(_DIGEST.stop)
         if not start[8:].startswith(_PREFIX) or len(start) < _DIGEST.stop:
             raise ModelFileError(f"{path.name} is no model file of dplan{_guess(start)}")

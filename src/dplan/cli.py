@@ -8,6 +8,9 @@ from pathlib import Path
 import click
 
 from dplan._version import __version__
+from dplan.commands.fit import fit
+from dplan.commands.inspect import inspect
+from dplan.commands.score import score
 from dplan.data.commands import data
 
 
@@ -17,7 +20,8 @@ def main() -> None:
     """Find anomalies in a table with a few known anomalies and many unlabelled rows."""
 
 
-main.add_command(data)
+for command in (fit, score, inspect, data):
+    main.add_command(command)
 
 
 @main.command()

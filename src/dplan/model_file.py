@@ -166,15 +166,16 @@ def load(path: str | Path) -> Any:
     return read(path).detector
 
 
-def read(path: str | Path) -> SavedModel:
-    """Load everything that stands in a model file; errors as in `load`."""
-    tensors, metadata = _tensors_file.read(path)
+def read(source: str | Path | bytes) -> SavedModel:
+    """Load everything that stands in a model file, or in its bytes; errors as in `load`."""
+    tensors, metadata = _tensors_file.read(source)
+    name = "the model" if isinstance(source, bytes) else Path(source).name
     try:
         description = json.loads(metadata["dplan"])
         written, package = description["format"], str(description["package"])
         if type(written) is int and written > FORMAT:
             raise ModelFileError(
-                f"{Path(path).name} was written by dplan {package} in format {written}; "
+                f"{name} was written by dplan {package} in format {written}; "
                 f"this is dplan {__version__}, which reads up to {FORMAT}: install a newer one"
             )
         if written != FORMAT:
@@ -199,7 +200,7 @@ def read(path: str | Path) -> SavedModel:
         OverflowError,
         RecursionError,
     ) as error:
-        raise ModelFileError(f"{Path(path).name} is no usable model file: {error}") from error
+        raise ModelFileError(f"{name} is no usable model file: {error}") from error
     return SavedModel(detector, preparation, arrays, summary, package)
 
 
