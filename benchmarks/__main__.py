@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks import agent, startup
+from benchmarks import agent, startup, tables
 
-results = [startup.run(), agent.run()]
+results = [startup.run(), agent.run(), tables.run()]
 sys.exit(0 if all(results) else 1)
