@@ -10,6 +10,7 @@ import click
 from dplan._version import __version__
 from dplan.commands.fit import fit
 from dplan.commands.inspect import inspect
+from dplan.commands.report import report
 from dplan.commands.score import score
 from dplan.data.commands import data
 
@@ -20,7 +21,7 @@ def main() -> None:
     """Find anomalies in a table with a few known anomalies and many unlabelled rows."""
 
 
-for command in (fit, score, inspect, data):
+for command in (fit, score, report, inspect, data):
     main.add_command(command)
 
 

@@ -1,6 +1,7 @@
 """Values and reasons in words."""
 
 import datetime
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from dplan.data.columns import Column
 from dplan.perceptron import Floats
 
-__all__ = ["number", "reason", "typical", "value"]
+__all__ = ["day", "number", "reason", "typical", "value"]
 
 _LONGEST = 40  # characters of a text that are shown
 
@@ -21,6 +22,8 @@ def number(x: float) -> str:
     >>> number(1420.0003), number(0.012345), number(3.0), number(-12345678.9)
     ('1,420', '0.01235', '3', '-12,345,679')
     """
+    if x == 0:
+        return "0"  # and not -0
     return f"{x:,.0f}" if 1000 <= abs(x) < 1e15 else f"{x:.4g}"
 
 
@@ -73,7 +76,7 @@ def typical(column: Column, usual: Floats) -> str:
         (float(end) * span + shift) / factor for end in np.quantile(usual.astype(np.float64), [0.05, 0.95])
     )
     if column.kind == "date":
-        return f"{_day(low)} to {_day(high)}"
+        return f"{day(low)} to {day(high)}"
     return number(low) if number(low) == number(high) else f"{number(low)}–{number(high)}"
 
 
@@ -84,12 +87,28 @@ def reason(column: Column, found: Any, usual: Floats) -> str:
     --------
     >>> reason(Column("paid", "flag", 0.0, 1.0, (0.1,)), True, np.zeros(3, dtype=np.float32))
     '`paid` = true; typical false (90 %)'
+
+    What a CSV holds are texts, whatever they stand for:
+
+    >>> reason(Column("items", "number", 0.0, 10.0, (0.5,)), "7", np.ones(3, dtype=np.float32))
+    '`items` = 7; typical 10'
     """
+    if isinstance(found, str) and column.kind == "number":
+        with suppress(ValueError):
+            found = float(found)
     name = column.name if len(column.name) <= _LONGEST else column.name[: _LONGEST - 1] + "…"
-    return f"`{name}` = {value(found)}; typical {typical(column, usual)}"
+    shown = found if isinstance(found, str) and column.kind != "text" else value(found)
+    return f"`{name}` = {shown}; typical {typical(column, usual)}"
 
 
-def _day(microseconds: float) -> str:
+def day(microseconds: float) -> str:
+    """Write a date, given as microseconds since 1970.
+
+    Examples
+    --------
+    >>> day(86_400_000_000)
+    '1970-01-02'
+    """
     try:
         moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=microseconds)
     except OverflowError:
