@@ -8,10 +8,12 @@ from pathlib import Path
 import click
 
 from dplan._version import __version__
+from dplan.commands.export import export
 from dplan.commands.fit import fit
 from dplan.commands.inspect import inspect
 from dplan.commands.report import report
 from dplan.commands.score import score
+from dplan.commands.update import update
 from dplan.data.commands import data
 
 
@@ -21,7 +23,7 @@ def main() -> None:
     """Find anomalies in a table with a few known anomalies and many unlabelled rows."""
 
 
-for command in (fit, score, report, inspect, data):
+for command in (fit, score, report, update, export, inspect, data):
     main.add_command(command)
 
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dplan.tables.fitting import fit_table
     from dplan.tables.model import TableModel
+    from dplan.tables.updating import update_table
 
-__all__ = ["TableModel", "fit_table"]
+__all__ = ["TableModel", "fit_table", "update_table"]
 
-_HOMES = {"TableModel": "model", "fit_table": "fitting"}
+_HOMES = {"TableModel": "model", "fit_table": "fitting", "update_table": "updating"}
 
 
 def __getattr__(name: str) -> object:

@@ -231,9 +231,11 @@ def _map(
 
 
 def _embedding(detector: Any, rows: Floats) -> Floats:
-    """Return what the last hidden layer makes of rows; the rows themselves for detectors without a network."""
+    """Return the representation that a network learned of rows; for detectors without one, the rows themselves."""
     scaled = np.empty(rows.shape, dtype=np.float32)
     scale_rows(np.ascontiguousarray(rows), detector.column_low_, detector.column_inverse_, scaled)
-    if hasattr(detector, "weights_") and len(detector.layer_sizes_) > 2:
+    if type(detector).__name__ in ("DeepSAD", "REPEN"):  # their outputs are the representation
+        return perceptron.represent(detector.weights_, detector.layer_sizes_, scaled)
+    if hasattr(detector, "weights_"):
         return perceptron.embed(detector.weights_, detector.layer_sizes_, scaled)
     return scaled
