@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from dplan._version import __version__
+from dplan.commands.example import example
 from dplan.commands.export import export
 from dplan.commands.fit import fit
 from dplan.commands.inspect import inspect
@@ -23,7 +24,7 @@ def main() -> None:
     """Find anomalies in a table with a few known anomalies and many unlabelled rows."""
 
 
-for command in (fit, score, report, update, export, inspect, data):
+for command in (fit, score, report, update, export, inspect, example, data):
     main.add_command(command)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 
 import numpy as np
@@ -17,6 +18,7 @@ from dplan.tables.words import number, typical, value
 __all__ = ["page"]
 
 _SHOWN_FEATURES = 6
+_NAME = re.compile("^`(.*?)`")  # with which a reason begins
 
 # A page that may load nothing and run nothing, whatever stands in the data.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -40,6 +42,7 @@ table { border-collapse: collapse; width: 100%; font-size: 14px; }
 th, td { text-align: left; padding: 5px 10px 5px 0; border-bottom: 1px solid var(--line); vertical-align: top;
   overflow-wrap: anywhere; }
 td.n, th.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+code { font: 13px ui-monospace, monospace; }
 svg { width: 100%; height: auto; display: block; }
 svg text { fill: var(--ink); font-size: 11.5px; } svg text.small { fill: var(--soft); font-size: 10.5px; }
 .axis, .grid { stroke: var(--line); } .mark { stroke: var(--highest); stroke-width: 1.5; stroke-dasharray: 5 3; }
@@ -124,9 +127,9 @@ def _highest(facts: Facts, model: TableModel) -> str:
     percentiles = model.percentile(facts.highest_scores)
     for i, why in enumerate(facts.reasons):
         cells = "".join(f"<td>{escape(_cell(facts.highest, name, i))}</td>" for name in ids)
-        lines = "<br>".join(escape(reason) for reason in why.split(" | "))
+        lines = "<br>".join(_NAME.sub(r"<code>\1</code>", escape(reason)) for reason in why.split(" | "))
         rows.append(
-            f'<tr><td class="n">{i + 1}</td>{cells}<td class="n">{number(float(facts.highest_scores[i]))}</td>'
+            f'<tr><td class="n">{i + 1}</td>{cells}<td class="n">{facts.highest_scores[i]:.3f}</td>'
             f'<td class="n">{percentiles[i]:.1f}</td><td>{lines}</td></tr>'
         )
     return (
