@@ -26,7 +26,12 @@ Tensors = dict[str, NDArray[Any]]
 
 _PREFIX = b'{"__metadata__":{"sha256":"'
 _DIGEST = slice(8 + len(_PREFIX), 8 + len(_PREFIX) + 64)
-_TYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "I64": np.dtype("<i8")}
+_TYPES: dict[str, np.dtype[Any]] = {
+    "F32": np.dtype("<f4"),
+    "F64": np.dtype("<f8"),
+    "I32": np.dtype("<i4"),
+    "I64": np.dtype("<i8"),
+}
 
 # Far above any model of this package, and small enough to read at once.
 _MAX_HEADER, _MAX_FILE = 64 * 2**20, 2**30

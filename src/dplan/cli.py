@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from dplan._version import __version__
+from dplan.catalogue_command import detectors
 from dplan.commands.example import example
 from dplan.commands.export import export
 from dplan.commands.fit import fit
@@ -24,11 +25,11 @@ def main() -> None:
     """Find anomalies in a table with a few known anomalies and many unlabelled rows."""
 
 
-for command in (fit, score, report, update, export, inspect, example, data):
+for command in (fit, score, report, update, export, inspect, example, detectors, data):
     main.add_command(command)
 
 
-@main.command()
+@main.command(epilog="Example: dplan demo -o demo-output")
 @click.option(
     "-o",
     "--output",
@@ -39,12 +40,7 @@ for command in (fit, score, report, update, export, inspect, example, data):
 )
 @click.option("--seed", default=0, show_default=True, help="Seed of the split and of the training.")
 def demo(output: Path, seed: int) -> None:
-    r"""Train DPLAN on the embedded data, score held-out rows and draw the result.
-
-    \b
-    Example:
-      dplan demo -o demo-output
-    """
+    """Train DPLAN on the embedded data, compare it with every other detector, and draw the result."""
     from dplan.demo import run
 
     run(output, seed)

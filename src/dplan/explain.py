@@ -24,13 +24,15 @@ from dplan import perceptron
 from dplan._blas import single_threaded_blas
 from dplan._compile import compiled
 from dplan.detectors._base import Detector
-from dplan.detectors._scaling import block_rows, scale_rows
+from dplan.detectors._scaling import scale_rows
 from dplan.perceptron import Floats, Sizes
 
 __all__ = ["Explanation", "effects"]
 
 # The score as a weighted sum of the network's outputs, for detectors where it is one.
 _OUTPUT_WEIGHTS = {"DPLAN": (0.0, 1.0), "DevNet": (1.0,), "DUA": (1.0,), "PReNet": (0.5, 0.5)}
+
+_CELLS_AT_ONCE = 2_000_000  # bounds the memory of explaining by scoring
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,15 +160,14 @@ def _means_by_scoring(
 ) -> NDArray[np.float64]:
     """Return the mean scores with each feature first in and last out: (2, rows, features)."""
     means = np.empty((2, len(rows), n_features))
-    size = max(block_rows(rows.shape[1]), len(usual))
-    for i, row in enumerate(rows):
-        for feature in range(n_features):
-            columns = feature_of == feature
-            replaced = (np.where(columns, row, usual), np.where(columns, usual, row))
-            for which, changed in enumerate(replaced):
-                block = np.zeros((size, rows.shape[1]), dtype=np.float32)
-                block[: len(usual)] = changed
-                means[which, i, feature] = detector._score(block)[: len(usual)].mean(dtype=np.float64)
+    at_once = max(1, _CELLS_AT_ONCE // usual.size)
+    for start in range(0, n_features, at_once):
+        features = np.arange(start, min(start + at_once, n_features))
+        replaced = (feature_of == features[:, None])[:, None, :]  # features × background rows × columns
+        for i, row in enumerate(rows):
+            for which, changed in enumerate((np.where(replaced, row, usual), np.where(replaced, usual, row))):
+                scores = detector._score(changed.reshape(-1, rows.shape[1]))
+                means[which, i, features] = scores.reshape(len(features), -1).mean(axis=1, dtype=np.float64)
     return means
 
 

@@ -49,8 +49,11 @@ _FITTED = {
     "LogisticBaseline": _Fitted(("coefficients_",), numbers=("intercept_",)),
     "BoostedBaseline": _Fitted(trees=True),
 }
-_INTEGERS = {"layer_sizes_", "pseudo_anomalies_", "roots", "children", "features"}
-_FLOAT64 = {"column_low_", "column_inverse_", "coefficients_", "thresholds", "values"}
+_TYPES: dict[str, Any] = {  # of what is not float32
+    **dict.fromkeys(("layer_sizes_", "pseudo_anomalies_"), np.int64),
+    **dict.fromkeys(("roots", "depths", "children", "features"), np.int32),
+    **dict.fromkeys(("column_low_", "column_inverse_", "coefficients_", "values"), np.float64),
+}
 _OUTPUTS = {"DPLAN": 2, "DevNet": 1, "DUA": 1, "PReNet": 2}
 
 
@@ -271,15 +274,16 @@ def _checked_trees(trees: Trees, n_features: int) -> Trees:
     # Children stand after their parent, so that every walk comes to an end.
     goes_on = (trees.children > places[:, None]).all(axis=1) & (trees.children < n_nodes).all(axis=1)
     inside = (trees.features >= 0) & (trees.features < n_features)
+    _same(trees.depths.shape, (len(trees.roots),), "depths")
     roots_inside = (trees.roots >= 0) & (trees.roots < n_nodes)
+    roots_inside &= (trees.depths >= 0) & (trees.depths <= n_nodes)
     if trees.roots.ndim != 1 or not ((is_leaf | goes_on) & inside).all() or not roots_inside.all():
         raise ValueError("a tree points outside of itself")
     return trees
 
 
 def _checked(tensor: NDArray[Any], name: str) -> NDArray[Any]:
-    expected = np.int64 if name in _INTEGERS else np.float64 if name in _FLOAT64 else np.float32
-    _same(tensor.dtype, np.dtype(expected), f"the type of {name}")
+    _same(tensor.dtype, np.dtype(_TYPES.get(name, np.float32)), f"the type of {name}")
     finite = np.isfinite(tensor)
     # A boosted tree sends everything to one side by an infinite threshold.
     if not (finite | (np.abs(tensor) == np.inf) if name == "thresholds" else finite).all():

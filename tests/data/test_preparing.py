@@ -70,6 +70,11 @@ def test_nan_is_missing_and_infinity_is_an_error():
         TablePreparer().fit(table).transform(bad)
 
 
+def test_the_mean_of_values_whose_sum_is_beyond_every_float():
+    table = pl.DataFrame({"a": [1.7e308, 1.7e308, 1.7e308, 0.0, None]})
+    assert TablePreparer().fit_transform(table).ravel().tolist() == [1, 1, 1, 0, 0.75]
+
+
 def test_declared_levels_all_count():
     table = pl.DataFrame({"a": pl.Series(["x", "x"], dtype=pl.Enum(["w", "x"]))})
     assert TablePreparer().fit_transform(table).tolist() == [[0, 1], [0, 1]]

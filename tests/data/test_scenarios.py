@@ -29,7 +29,7 @@ def test_the_papers_48_and_the_pollution_scenarios_are_listed():
     assert sorted({scenario_id(id).contamination for id in pollution}) == [0.02, 0.04, 0.06, 0.08, 0.1, 0.12]
 
 
-@pytest.mark.parametrize("id", PAPER)
+@pytest.mark.parametrize("id", scenarios())
 def test_scenario(id, dataset):
     entry = scenario_id(id)
     data = dataset(entry.dataset)

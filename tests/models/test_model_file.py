@@ -225,6 +225,7 @@ def test_trees_that_point_outside_or_in_circles_are_refused(name, tmp_path):
         ("features", 0, 99),
         ("features", 0, -1),
         ("roots", 0, -5),
+        ("depths", 0, 2**30),
     ]:
         quick_model(name)[0].save(path)
         changed(

@@ -36,6 +36,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     """
 
     uses_labels = True
+    is_random = True  # whether the seed makes a difference
 
     scale: bool
     contamination: float
@@ -168,7 +169,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
         save(path, self)
 
-    def _arrange(self, X: NDArray[np.floating], order: NDArray[np.int64]) -> Floats:
+    def _arrange(self, X: NDArray[np.floating], order: NDArray[np.int64] | None = None) -> Floats:
         return arrange(X, order, self.column_low_, self.column_inverse_)
 
     def _record(self, **figures: float) -> bool:
