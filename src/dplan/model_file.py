@@ -118,7 +118,7 @@ def save(
     True
     """
     name = type(detector).__name__
-    if name not in _FITTED or type(detector) is not _classes()[name]:
+    if name not in _FITTED or type(detector) is not _class_of(name):
         raise TypeError(f"only detectors of this package can be saved, not {name}")
     if not hasattr(detector, "offset_"):
         raise ValueError(f"this {name} is not fitted yet: call fit before save")
@@ -214,7 +214,7 @@ def _rebuild(description: dict[str, Any], tensors: _tensors_file.Tensors) -> Det
     parameters = dict(description["parameters"])
     if isinstance(parameters.get("hidden_units"), list):
         parameters["hidden_units"] = tuple(parameters["hidden_units"])
-    detector: Detector = _classes()[name](**parameters)
+    detector: Detector = _class_of(name)(**parameters)
     detector._check_parameters()
     fitted, n_features = _FITTED[name], description["n_features"]
     arrays = {key: _checked(tensors[key], key) for key in ("column_low_", "column_inverse_", *fitted.arrays)}
@@ -312,5 +312,6 @@ def _or_none(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None  # JSON has no NaN
 
 
-def _classes() -> dict[str, Any]:
-    return {entry.name: entry.detector for entry in list_detectors() if entry.name in _FITTED}
+def _class_of(name: str) -> Any:
+    """Return a detector's class; only names of the closed list above come here."""
+    return next(entry.detector for entry in list_detectors() if entry.name == name)

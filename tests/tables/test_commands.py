@@ -71,6 +71,18 @@ def test_from_a_csv_to_a_ranked_list_with_reasons(csv, tmp_path):
         assert said in done.output
 
 
+def test_inspect_tells_the_ranges_of_a_plain_detector(tmp_path):
+    import numpy as np
+
+    from dplan import LogisticBaseline
+
+    X = np.column_stack([np.linspace(-3, 5, 50), np.full(50, 7.0)])
+    LogisticBaseline(random_state=0).fit(X, np.arange(50) > 45).save(tmp_path / "m.dplan")
+    done = run("inspect", tmp_path / "m.dplan")
+    assert "  0: -3 to 5" in done.output
+    assert "  1: 7 to 7" in done.output
+
+
 @pytest.mark.parametrize("suffix", ["csv.gz", "parquet", "jsonl", "tsv"])
 def test_other_kinds_of_tables_give_the_same_scores(suffix, csv, tmp_path):
     path, table = tmp_path / f"payments.{suffix}", payments()

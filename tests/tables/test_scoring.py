@@ -178,6 +178,22 @@ def test_20_kills_and_a_rerun_give_the_rows_of_an_undisturbed_run(model, model_p
     assert [path.name for path in tmp_path.glob(".*")] == []
 
 
+def test_json_lines_may_change_their_number_type_from_chunk_to_chunk(model, table, tmp_path):
+    numbered = table[:40].with_columns(n=pl.int_range(40).cast(pl.Float64))
+    lines = numbered.write_ndjson().splitlines()
+    lines[:10] = [line.replace('.0,"', ',"').replace(".0}", "}") for line in lines[:10]]
+    lines[10:20] = [line.replace('"n":1', '"n":null,"m":1') for line in lines[10:20]]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines))
+    wish = Wish(("payment",), ("n",))
+    score_table(
+        model, tmp_path / "in.jsonl", "jsonl", tmp_path / "out.jsonl", wish,
+        output_kind="jsonl", job="x", chunk_rows=10,
+    )  # fmt: skip
+    found = pl.read_ndjson(tmp_path / "out.jsonl")
+    assert found["payment"].to_list() == table["payment"][:40].to_list()
+    assert found["n"].to_list() == [*range(10), *[None] * 10, *range(20, 40)]
+
+
 def frames(text, rows=2, kind="csv"):
     return [chunk() for chunk in chunks(io.BytesIO(text), kind, rows)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -68,7 +69,9 @@ def training_bar(detector: Detector) -> Iterator[Callable[[str], None]]:
 
         def advance(_: Detector, figures: Mapping[str, float]) -> None:
             shown = [
-                text.format(figures[name]) for name, text in names.items() if figures.get(name) is not None
+                text.format(figures[name])
+                for name, text in names.items()
+                if math.isfinite(figures.get(name, math.nan))
             ]
             round_ = "episode" if "reward" in figures else "round"
             done = int(bar.tasks[task].completed) + 1

@@ -40,7 +40,11 @@ def inspect(model: Path) -> None:
         rounds = len(next(iter(history.values())))
         last = ", ".join(f"{name} {values[-1]:.4g}" for name, values in history.items() if values)
         say(f"Training: {rounds} rounds; the last: {last}")
-    if found.preparation is not None:
+    if found.preparation is None:
+        say("Features and the ranges that they had in training:")
+        for name, low, high in _ranges(detector):
+            say(f"  {name}: {number(low)} to {number(high)}")
+    else:
         say("Columns:")
         for column in found.preparation.columns_:
             if column.kind == "text":
@@ -54,6 +58,15 @@ def inspect(model: Path) -> None:
             say(f"  {column.name}: {what}")
         for name, reason in summary.get("dropped", {}).items():
             say(f"  {name}: dropped, {reason}")
+
+
+def _ranges(detector: Any) -> list[tuple[str, float, float]]:
+    """Return each feature's name, minimum and maximum; one that never changed has an inverse range of 0."""
+    names = getattr(detector, "feature_names_in_", range(detector.n_features_in_))
+    scales = zip(names, detector.column_low_.tolist(), detector.column_inverse_.tolist(), strict=True)
+    return [
+        (str(name), 2 * low, 2 * (low + (1 / inverse if inverse else 0.0))) for name, low, inverse in scales
+    ]
 
 
 def _differing(detector: Any) -> str:

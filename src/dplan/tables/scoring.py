@@ -61,11 +61,6 @@ class Wish:
     threshold: float | None = None
     explain: bool = False
 
-    @property
-    def explained(self) -> int:
-        """How many of the highest scores of a chunk may need reasons, if not all above the threshold do."""
-        return max(self.top or 0, self.budget or 0)
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -179,7 +174,9 @@ def finish(
 
 def decided(parts: list[Path], model: TableModel, wish: Wish) -> tuple[pl.LazyFrame, int, int, float | None]:
     """Return all rows with their alerts, the number of rows and alerts, and the threshold if there is one."""
-    rows = pl.scan_parquet(parts, glob=False).with_row_index("row", offset=1)
+    # Relaxed, because a column of JSON lines may hold whole numbers in one chunk and fractions in the next.
+    scans = [pl.scan_parquet(part, glob=False) for part in parts]
+    rows = pl.concat(scans, how="vertical_relaxed").with_row_index("row", offset=1)
     threshold = model.threshold if wish.threshold is None else wish.threshold
     alert = pl.col("score") >= threshold
     if wish.top or wish.budget:
@@ -258,12 +255,10 @@ def _in_order(jobs: Iterable[Callable[[], object]]) -> Iterator[int]:
 
 
 def _to_explain(scores: NDArray[np.float64], model: TableModel, wish: Wish) -> NDArray[np.int64]:
-    chosen = _highest(scores, wish.explained)
-    if not wish.budget:
-        threshold = model.threshold if wish.threshold is None else wish.threshold
-        if not wish.top:
-            chosen = np.union1d(chosen, np.flatnonzero(scores >= threshold))
-    return chosen
+    """Return the rows of a chunk that may need reasons: which ones do, is only known when all chunks are scored."""
+    if wish.top or wish.budget:
+        return _highest(scores, max(wish.top or 0, wish.budget or 0))
+    return np.flatnonzero(scores >= (model.threshold if wish.threshold is None else wish.threshold))
 
 
 def _highest(scores: NDArray[np.float64], n: int) -> NDArray[np.int64]:
