@@ -89,7 +89,7 @@ print(json.dumps(figures))
 
 def run(n_rows: int = 10_000_000) -> bool:
     """Measure everything, print it, and return whether every bar holds."""
-    with tempfile.TemporaryDirectory(dir=".") as folder:
+    with tempfile.TemporaryDirectory(prefix=".bench-", dir=".") as folder:
         table, model, out = (str(Path(folder, name)) for name in ("table.parquet", "m.dplan", "out.parquet"))
         subprocess.run([sys.executable, "-c", WRITE, table, str(n_rows), str(N_COLUMNS)], check=True)
         fit = measured(FIT, table, model)

@@ -127,6 +127,10 @@ def test_a_model_without_a_table_is_refused(model, tmp_path):
     model_file.save(path, model.detector, preparation=model.preparation, arrays=arrays)
     with pytest.raises(ModelFileError, match="do not fit its detector"):
         TableModel.load(path)
+    arrays |= {"usual": model.usual, "score_quantiles": model.score_quantiles[::-1].copy()}
+    model_file.save(path, model.detector, preparation=model.preparation, arrays=arrays)
+    with pytest.raises(ModelFileError, match="quantiles"):
+        TableModel.load(path)
 
 
 def test_the_same_seed_gives_the_same_model(model):

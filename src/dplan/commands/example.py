@@ -9,7 +9,11 @@ import click
 from dplan.commands._shared import OneLineErrors, examples, say
 
 
-@click.command(cls=OneLineErrors, epilog=examples("dplan example", "dplan example -o my-folder"))
+@click.command(
+    cls=OneLineErrors,
+    short_help="Write two tables to try the commands on.",
+    epilog=examples("dplan example", "dplan example -o my-folder"),
+)
 @click.option(
     "-o",
     "--output",

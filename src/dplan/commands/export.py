@@ -9,7 +9,11 @@ import click
 from dplan.commands._shared import MODEL, OneLineErrors, examples, say
 
 
-@click.command(cls=OneLineErrors, epilog=examples("dplan export fraud.dplan --onnx fraud.onnx"))
+@click.command(
+    cls=OneLineErrors,
+    short_help="Write a model as an ONNX graph.",
+    epilog=examples("dplan export fraud.dplan --onnx fraud.onnx"),
+)
 @click.argument("model", type=MODEL)
 @click.option(
     "--onnx",

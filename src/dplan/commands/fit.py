@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=OneLineErrors,
+    short_help="Learn from a table and write a model file.",
     epilog=examples(
         "dplan fit payments.csv --label verdict --anomaly fraud --id payment_id -o fraud.dplan",
         "dplan fit sensors.parquet --label fault -o faults.dplan --detector DevNet --set n_epochs=100",

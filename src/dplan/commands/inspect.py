@@ -10,7 +10,11 @@ import click
 from dplan.commands._shared import MODEL, OneLineErrors, examples, say
 
 
-@click.command(cls=OneLineErrors, epilog=examples("dplan inspect fraud.dplan"))
+@click.command(
+    cls=OneLineErrors,
+    short_help="Print what stands in a model file.",
+    epilog=examples("dplan inspect fraud.dplan"),
+)
 @click.argument("model", type=MODEL)
 def inspect(model: Path) -> None:
     """Print what stands in MODEL: detector, settings, columns with their ranges, training."""

@@ -11,6 +11,7 @@ from dplan.commands._shared import MODEL, OneLineErrors, examples, say, stopwatc
 
 @click.command(
     cls=OneLineErrors,
+    short_help="Write one offline page about a table.",
     epilog=examples(
         "dplan report fraud.dplan new.csv -o report.html",
         "dplan report fraud.dplan checked.csv -o report.html --label verdict --anomaly fraud",

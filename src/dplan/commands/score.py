@@ -16,6 +16,7 @@ _FORMATS = ("csv", "jsonl", "parquet")
 
 @click.command(
     cls=OneLineErrors,
+    short_help="Score a table of any size, with reasons.",
     epilog=examples(
         "dplan score new.csv -m fraud.dplan -o scored.csv --explain",
         "dplan score new.csv -m fraud.dplan -o top.csv --top 50 --explain",

@@ -11,6 +11,7 @@ from dplan.commands._shared import MODEL, OneLineErrors, examples, say, stopwatc
 
 @click.command(
     cls=OneLineErrors,
+    short_help="Go on training a model with new labels.",
     epilog=examples(
         "dplan update fraud.dplan june.csv --label verdict --anomaly fraud",
         "dplan update fraud.dplan june.csv --label verdict --anomaly 'card theft' -o fraud-june.dplan",

@@ -278,7 +278,7 @@ class DPLAN(Detector):
         rng = as_generator(self.random_state)
         table = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, reset=False)
         labels = usable_labels(check_labels(y, len(table)), type(self).__name__, needed=True)
-        self._started = time.perf_counter() - self.history_["seconds"][-1]
+        self._started = time.perf_counter() - (self.history_.get("seconds") or [0.0])[-1]
         with single_threaded_blas():
             self._train(table, labels, rng, self.weights_)
         self._set_offset(table, np.flatnonzero(labels == 0), rng)

@@ -158,19 +158,16 @@ class TableModel:
             )
         except KeyError as error:
             raise ModelFileError(f"this model was not fitted on a table: {error} is missing") from error
-        rows = all(
-            array.dtype == np.float32
-            and array.ndim == 2
-            and array.shape[1] == n_features
-            and np.isfinite(array).all()
+        fitting = all(
+            array.dtype == np.float32 and array.shape[1:] == (n_features,) and np.isfinite(array).all()
             for array in (usual, known)
         )
-        if (
-            not rows
-            or len(usual) == 0
-            or classes.shape != known.shape[:1]
-            or quantiles.ndim != 1
-            or len(quantiles) < 2
-        ):
+        if not fitting or len(usual) == 0 or classes.shape != known.shape[:1] or classes.dtype != np.int64:
             raise ModelFileError("the rows kept in this model do not fit its detector")
+        if quantiles.dtype != np.float64 or quantiles.ndim != 1 or not _rising(quantiles):
+            raise ModelFileError("the score quantiles of this model make no sense")
         return cls(found.detector, found.preparation, usual, known, classes, quantiles, found.summary)
+
+
+def _rising(quantiles: NDArray[np.float64]) -> bool:
+    return len(quantiles) >= 2 and bool(np.isfinite(quantiles).all() and (np.diff(quantiles) >= 0).all())
