@@ -82,9 +82,9 @@ def block_rows(n_columns: int) -> int:
     Examples
     --------
     >>> block_rows(21), block_rows(196), block_rows(5_000)
-    (1024, 256, 64)
+    (1024, 512, 64)
     """
-    fitting = min(max(65_536 // n_columns, 64), 1024)
+    fitting = min(max(131_072 // n_columns, 64), 1024)
     return int(2 ** np.floor(np.log2(fitting)))
 
 
