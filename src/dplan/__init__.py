@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dplan._version import __version__
 
 if TYPE_CHECKING:
-    from dplan import data, environment, variants
+    from dplan import data, environment, explain, tables, variants
     from dplan.catalogue import list_detectors
     from dplan.detectors.baselines import BoostedBaseline, LogisticBaseline
     from dplan.detectors.deep_sad import DeepSAD
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from dplan.detectors.iforest import IForest
     from dplan.detectors.prenet import PReNet
     from dplan.detectors.repen import REPEN
-    from dplan.exceptions import NoLabelsWarning
+    from dplan.exceptions import ModelFileError, NoLabelsWarning
+    from dplan.model_file import load
 
 __all__ = [
     "DPLAN",
@@ -30,12 +31,16 @@ __all__ = [
     "DevNet",
     "IForest",
     "LogisticBaseline",
+    "ModelFileError",
     "NoLabelsWarning",
     "PReNet",
     "__version__",
     "data",
     "environment",
+    "explain",
     "list_detectors",
+    "load",
+    "tables",
     "variants",
 ]
 
@@ -47,12 +52,14 @@ _HOMES = {
     "DevNet": "dplan.detectors.devnet",
     "IForest": "dplan.detectors.iforest",
     "LogisticBaseline": "dplan.detectors.baselines",
+    "ModelFileError": "dplan.exceptions",
     "NoLabelsWarning": "dplan.exceptions",
     "PReNet": "dplan.detectors.prenet",
     "REPEN": "dplan.detectors.repen",
     "list_detectors": "dplan.catalogue",
+    "load": "dplan.model_file",
 }
-_MODULES = {"data", "environment", "variants"}
+_MODULES = {"data", "environment", "explain", "tables", "variants"}
 
 
 def __getattr__(name: str) -> object:

@@ -9,6 +9,13 @@ import click
 
 from dplan._version import __version__
 from dplan.catalogue_command import detectors
+from dplan.commands.example import example
+from dplan.commands.export import export
+from dplan.commands.fit import fit
+from dplan.commands.inspect import inspect
+from dplan.commands.report import report
+from dplan.commands.score import score
+from dplan.commands.update import update
 from dplan.data.commands import data
 
 
@@ -18,8 +25,8 @@ def main() -> None:
     """Find anomalies in a table with a few known anomalies and many unlabelled rows."""
 
 
-main.add_command(data)
-main.add_command(detectors)
+for command in (fit, score, report, update, export, inspect, example, detectors, data):
+    main.add_command(command)
 
 
 @main.command(epilog="Example: dplan demo -o demo-output")

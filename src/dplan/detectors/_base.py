@@ -7,6 +7,7 @@ import logging
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -155,6 +156,18 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
             -1 for an anomaly, 1 for a normal row.
         """
         return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted detector to one file, without pickle; `dplan.load` reads it.
+
+        Parameters
+        ----------
+        path : path
+            The file; an existing one is replaced, by the whole new one or not at all.
+        """
+        from dplan.model_file import save  # which knows all detectors, and they know this class
+
+        save(path, self)
 
     def _arrange(self, X: NDArray[np.floating], order: NDArray[np.int64] | None = None) -> Floats:
         return arrange(X, order, self.column_low_, self.column_inverse_)

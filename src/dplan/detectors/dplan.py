@@ -1,22 +1,28 @@
 """DPLAN: deep Q-learning with partially labelled anomalies (Pang et al., KDD 2021)."""
 
-from typing import Any
+import time
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import validate_data
 
 from dplan import perceptron
+from dplan._blas import single_threaded_blas
 from dplan.agent.environment import ANOMALOUS, SAMPLERS, World, ring_order
 from dplan.agent.intrinsic import new_novelty
 from dplan.agent.network import OPTIMIZERS, Learning, new_agent
 from dplan.agent.training import Schedule, new_memory, train
 from dplan.detectors._base import Callback, Detector
 from dplan.detectors._checks import (
+    as_generator,
     check_choice,
     check_flag,
     check_hidden_units,
     check_integer,
+    check_labels,
     check_number,
+    usable_labels,
 )
 from dplan.perceptron import Floats
 
@@ -247,7 +253,48 @@ class DPLAN(Detector):
         check_choice("sampler", self.sampler, SAMPLERS)
         check_flag("intrinsic_reward", self.intrinsic_reward)
 
+    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Go on training from the current weights, for instance when new labels have arrived.
+
+        The agent learns for as many steps as `fit` does after its warm-up, with ε at its end value, after one episode
+        that fills the replay memory. It sees only the rows that are passed here, scaled as in `fit`: pass earlier
+        known anomalies and some earlier unlabelled rows again, or it forgets them.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            Rows with the columns of the training table.
+        y : array-like of shape (n_rows,), default=None
+            As in `fit`.
+
+        Returns
+        -------
+        self
+            `history_` goes on, `offset_` is set anew. Before the first `fit`, this is `fit`.
+        """
+        if not hasattr(self, "weights_"):
+            return self.fit(X, y)
+        self._check_parameters()
+        rng = as_generator(self.random_state)
+        table = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, reset=False)
+        labels = usable_labels(check_labels(y, len(table)), type(self).__name__, needed=True)
+        self._started = time.perf_counter() - (self.history_.get("seconds") or [0.0])[-1]
+        with single_threaded_blas():
+            self._train(table, labels, rng, self.weights_)
+        self._set_offset(table, np.flatnonzero(labels == 0), rng)
+        return self
+
     def _fit(self, X: NDArray[np.floating], labels: NDArray[np.int64], rng: np.random.Generator) -> None:
+        self._train(X, labels, rng)
+
+    def _train(
+        self,
+        X: NDArray[np.floating],
+        labels: NDArray[np.int64],
+        rng: np.random.Generator,
+        weights: Floats | None = None,
+    ) -> None:
+        """Train a new agent or, given weights, go on with one that has them."""
         labelled, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
         order = ring_order(labelled, unlabelled, max(self.subsample_size, self.tree_size), rng)
         world = World(
@@ -259,11 +306,20 @@ class DPLAN(Detector):
             sampler=SAMPLERS[self.sampler],
         )
         agent = new_agent(X.shape[1], check_hidden_units(self.hidden_units), rng)
+        schedule = self._schedule()
+        if weights is not None:
+            agent.theta[:] = agent.target[:] = weights
+            warmup_steps = min(schedule.warmup_steps, schedule.episode_steps)
+            schedule = schedule._replace(
+                warmup_steps=warmup_steps,
+                n_steps=schedule.n_steps - schedule.warmup_steps + warmup_steps,
+                epsilon_start=schedule.epsilon_end,
+            )
         novelty = new_novelty(world, agent.theta, int(self.n_trees), int(self.tree_size))
-        memory = new_memory(int(min(self.replay_size, self.n_steps)))
+        memory = new_memory(int(min(self.replay_size, schedule.n_steps)))
         self.weights_, self.layer_sizes_ = agent.theta, agent.sizes
         for episode in train(
-            agent, world, novelty, memory, self._schedule(), self._learning(), int(self.batch_size), rng
+            agent, world, novelty, memory, schedule, self._learning(), int(self.batch_size), rng
         ):
             if self._record(**episode._asdict()):
                 break

@@ -1,0 +1,150 @@
+"""People's tables: scoring a large Parquet file against polars rewriting it, and preparing against training.
+
+Everything that is compared runs in the same run, each in a process of its own, so that peak memory is its own.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks.bars import Bar, show
+
+N_COLUMNS = 50
+
+WRITE = """
+import sys
+import numpy as np, polars as pl
+from pathlib import Path
+path, n_rows, n_columns = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+rng, piece = np.random.default_rng(0), 250_000
+parts = []
+for start in range(0, n_rows, piece):
+    X = rng.normal(100, 20, (n_columns, min(piece, n_rows - start))).round(2)
+    X[:, ::500] += 90
+    parts.append(Path(f"{path}.{start}"))
+    pl.DataFrame({f"c{j}": X[j] for j in range(n_columns)}).write_parquet(parts[-1])
+pl.scan_parquet(parts, glob=False).sink_parquet(path, row_group_size=piece)
+for part in parts:
+    part.unlink()
+"""
+
+REWRITE = """
+import polars as pl
+pl.scan_parquet(sys.argv[1], glob=False).sink_parquet(sys.argv[2])
+"""
+
+SCORE = """
+from pathlib import Path
+from dplan.tables.model import TableModel
+from dplan.tables.scoring import Wish, score_table
+model = TableModel.load(sys.argv[3])
+model.score(table)  # compiled and loaded
+begin()
+score_table(model, Path(sys.argv[1]), "parquet", Path(sys.argv[2]), Wish(), output_kind="parquet", job="bench")
+"""
+
+FIT = """
+import polars as pl
+from dplan import DPLAN
+from dplan.data import from_table
+from dplan.tables import fit_table
+table = pl.read_parquet(sys.argv[1], n_rows=100_000)
+table = table.with_columns(label=(pl.int_range(pl.len()) % 2000 == 0).cast(pl.Int64))
+own = from_table(table, label="label")
+fit_table(own, DPLAN(random_state=0, n_steps=400, warmup_steps=200), estimate=False)  # compiled
+begin()
+model = fit_table(own, DPLAN(random_state=0))
+model.save(sys.argv[2])
+figures.update(model.summary["seconds"])
+"""
+
+EXPLAIN = """
+import numpy as np
+from dplan import DPLAN
+from dplan.explain import effects
+X = np.random.default_rng(0).random((3000, 200))
+detector = DPLAN(random_state=0).fit(X, np.arange(3000) < 60)
+effects(detector, X[:2], X)  # compiled
+begin()
+found = effects(detector, X[:1000], X[60:])
+figures["gap"] = float(abs(found.effects.sum(axis=1) + found.baseline - found.scores).max())
+"""
+
+AROUND = """
+import json, resource, sys, time
+figures = {{}}
+def begin():
+    figures["started"] = time.perf_counter()
+begin()
+{before}
+{body}
+figures["seconds"] = time.perf_counter() - figures.pop("started")
+figures["megabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print(json.dumps(figures))
+"""
+
+
+def run(n_rows: int = 10_000_000) -> bool:
+    """Measure everything, print it, and return whether every bar holds."""
+    with tempfile.TemporaryDirectory(prefix=".bench-", dir=".") as folder:
+        table, model, out = (str(Path(folder, name)) for name in ("table.parquet", "m.dplan", "out.parquet"))
+        subprocess.run([sys.executable, "-c", WRITE, table, str(n_rows), str(N_COLUMNS)], check=True)
+        fit = measured(FIT, table, model)
+        head = "import polars as pl\ntable = pl.read_parquet(sys.argv[1], n_rows=1000)"
+        rewrite, score = [], []
+        for _ in range(2):  # take turns: other load then hits both
+            rewrite.append(measured(REWRITE, table, out))
+            score.append(measured(SCORE, table, out, model, before=head))
+        explain = measured(EXPLAIN)
+    fastest = {
+        name: min(run["seconds"] for run in runs) for name, runs in (("re", rewrite), ("score", score))
+    }
+    size = f"{n_rows:,} × {N_COLUMNS}"
+    return show(
+        "Tables",
+        [
+            Bar(
+                f"scoring {size}, speed against polars rewriting it",
+                fastest["re"] / fastest["score"],
+                f"{fastest['score']:.1f} s against {fastest['re']:.1f} s",
+                at_least=0.5,
+            ),
+            Bar(
+                "peak memory of scoring it",
+                max(run["megabytes"] for run in score),
+                "whole process",
+                at_most=1000,
+                unit=" MB",
+            ),
+            Bar(
+                "dplan fit, 100,000 × 50: preparing against training",
+                fit["preparing"] / fit["training"],
+                f"{fit['preparing']:.2f} s against {fit['training']:.2f} s",
+                at_most=1,
+            ),
+            Bar("explaining 1,000 × 200", explain["seconds"], "100 background rows", at_most=5, unit=" s"),
+            Bar(
+                "gap between effects and score difference, × 1e-4",
+                explain["gap"] / 1e-4,
+                f"{explain['gap']:.1e}",
+                at_most=1,
+            ),
+        ],
+    )
+
+
+def measured(body: str, *arguments: str, before: str = "") -> dict[str, Any]:
+    """Run code in a process of its own and return its seconds, its peak memory and what it noted."""
+    code = AROUND.format(before=before, body=body)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], check=True, capture_output=True, text=True
+    )
+    figures: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return figures
+
+
+if __name__ == "__main__":
+    sys.exit(0 if run() else 1)

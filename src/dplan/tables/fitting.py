@@ -1,0 +1,168 @@
+"""Fitting a detector to a table, with an honest estimate of how well it finds known anomalies."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from dplan.data.own_table import LabelledTable
+from dplan.data.preparing import TablePreparer
+from dplan.detectors._base import Detector
+from dplan.tables.model import TableModel
+
+__all__ = ["fit_table"]
+
+# Kept in the model file: enough for percentiles and typical ranges, few enough for a small file.
+_USUAL_ROWS, _KNOWN_ROWS, _QUANTILES = 2_000, 2_000, 1_001
+
+# Held out for the estimate: of the known anomalies, and of the unlabelled rows that they are ranked among.
+_KNOWN_SHARE, _UNLABELLED_SHARE = 0.3, 0.2
+
+
+def fit_table(
+    table: LabelledTable,
+    detector: Detector,
+    *,
+    estimate: bool = True,
+    seed: int = 0,
+    stage: Callable[[str], None] | None = None,
+) -> TableModel:
+    """Prepare a table, estimate how well known anomalies are found, and fit the detector on all rows.
+
+    Parameters
+    ----------
+    table : LabelledTable
+        As `dplan.data.from_table` gives it.
+    detector : Detector
+        An unfitted detector; it is fitted in place.
+    estimate : bool, default=True
+        Whether to fit a copy of the detector first, on a part of the rows, and see how high the known anomalies that
+        it has not seen rank among unlabelled rows that it has not seen.
+    seed : int, default=0
+        Seed of what is held out and of what is kept in the model.
+    stage : callable, optional
+        Called with the name of each stage as it begins: "preparing", "estimating", "training".
+
+    Returns
+    -------
+    TableModel
+        Its `summary` says what was done.
+    """
+    begin = stage or (lambda name: None)
+    rng = np.random.default_rng(seed)
+    begin("preparing")
+    started = time.perf_counter()
+    preparation, dropped = _fit_preparation(table.features)
+    features = table.features.drop(dropped)
+    X = preparation.transform(features)
+    prepared = time.perf_counter()
+    found = None
+    if estimate and (table.y > 0).sum() >= 2:
+        begin("estimating")
+        found = _estimate(features, table.y, detector, rng)
+    estimated = time.perf_counter()
+    begin("training")
+    detector.fit(X, table.y)
+    trained = time.perf_counter()
+    kinds: dict[str, int] = {}
+    for column in preparation.columns_:
+        kinds[column.kind] = kinds.get(column.kind, 0) + 1
+    summary = {
+        "rows": table.features.height,
+        "labels": table.counts(),
+        "label": table.label,
+        "ids": table.ids.columns,
+        "columns": kinds,
+        "dropped": dropped,
+        "estimate": found,
+        "seconds": {
+            "preparing": round(prepared - started, 3),
+            "estimating": round(estimated - prepared, 3),
+            "training": round(trained - estimated, 3),
+        },
+    }
+    return assemble(detector, preparation, X, table.y, summary, rng)
+
+
+def assemble(
+    detector: Detector,
+    preparation: TablePreparer,
+    X: NDArray[np.float32],
+    y: NDArray[np.int64],
+    summary: dict[str, Any],
+    rng: np.random.Generator,
+) -> TableModel:
+    """Put a fitted detector together with what explanations and percentiles need of the training rows."""
+    unlabelled, labelled = np.flatnonzero(y == 0), np.flatnonzero(y)
+    usual = np.ascontiguousarray(X[_some(unlabelled, _USUAL_ROWS, rng)])
+    known = _some(labelled, _KNOWN_ROWS, rng)
+    scores = detector.anomaly_score(X[_some(unlabelled, 100 * _QUANTILES, rng)])
+    quantiles = np.quantile(scores, np.linspace(0, 1, _QUANTILES))
+    return TableModel(
+        detector,
+        preparation,
+        usual,
+        np.ascontiguousarray(X[known]),
+        y[known].astype(np.int64),
+        quantiles,
+        summary,
+    )
+
+
+def _fit_preparation(features: pl.DataFrame) -> tuple[TablePreparer, dict[str, str]]:
+    """Fit the preparation, without the columns that it would drop: new tables need not have them."""
+    preparation = TablePreparer().fit(features)
+    dropped = {column.name: column.reason for column in preparation.columns_ if column.kind == "dropped"}
+    if len(dropped) == features.width:
+        raise ValueError(
+            f"no column is left to learn from: {'; '.join(f'{n}: {r}' for n, r in dropped.items())}"
+        )
+    if dropped:
+        preparation = TablePreparer().fit(features.drop(dropped))
+    return preparation, dropped
+
+
+def _estimate(
+    features: pl.DataFrame, y: NDArray[np.int64], detector: Detector, rng: np.random.Generator
+) -> dict[str, Any]:
+    """Fit a copy on a part of the rows and rank the known anomalies that were held out."""
+    known = np.concatenate(
+        [_held_out(np.flatnonzero(y == k), _KNOWN_SHARE, rng) for k in np.unique(y) if k > 0]
+    )
+    if len(known) == 0:  # every class has one row: hold out one of them all
+        known = rng.permutation(np.flatnonzero(y))[:1]
+    unlabelled = _held_out(np.flatnonzero(y == 0), _UNLABELLED_SHARE, rng)
+    seen = np.setdiff1d(np.arange(len(y)), np.concatenate([known, unlabelled]))
+    # The preparation is fitted anew: ranges and means must not come from what is held out either.
+    preparation = TablePreparer().fit(features[seen])
+    copy = clone(detector)
+    copy.fit(preparation.transform(features[seen]), y[seen])
+    usual_scores = np.sort(copy.anomaly_score(preparation.transform(features[unlabelled])))
+    known_scores = copy.anomaly_score(preparation.transform(features[known]))
+    percentiles = 100 * np.searchsorted(usual_scores, known_scores) / len(usual_scores)
+    budget = max(1, round(float(detector.contamination) * (len(known) + len(unlabelled))))
+    both = np.concatenate([known_scores, usual_scores])
+    alerts = np.argsort(-both, kind="stable")[:budget]
+    return {
+        "known": len(known),
+        "unlabelled": len(unlabelled),
+        "median_percentile": round(float(np.median(percentiles)), 2),
+        "budget": budget,
+        "known_in_budget": int((alerts < len(known)).sum()),
+    }
+
+
+def _held_out(rows: NDArray[np.int64], share: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw a share of rows, but never all of them."""
+    n = min(max(1, round(share * len(rows))), len(rows) - 1)
+    return rng.permutation(rows)[:n]
+
+
+def _some(rows: NDArray[np.int64], at_most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    return rows if len(rows) <= at_most else np.sort(rng.choice(rows, at_most, replace=False))

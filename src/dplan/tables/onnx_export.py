@@ -1,0 +1,154 @@
+"""A model as an ONNX graph: preparation and network in one file that needs neither this package nor Python.
+
+The graph takes the table's number, flag and date columns as one float64 tensor ``numbers`` (dates as microseconds since
+1970, NaN for a missing value) and, if there are any, its text columns as one string tensor ``texts`` (an empty text for
+a missing value), and gives ``score``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplan import perceptron
+from dplan._whole_files import written_whole
+from dplan.data.columns import LIMIT, Column
+from dplan.explain import _OUTPUT_WEIGHTS
+from dplan.tables.model import TableModel
+
+__all__ = ["export_onnx"]
+
+_OPSET = 19  # the first one that compares texts
+
+
+def export_onnx(model: TableModel, path: str | Path) -> None:
+    """Write a model as an ONNX file.
+
+    Parameters
+    ----------
+    model : TableModel
+        A model whose detector is a network or a logistic regression.
+    path : path
+        The file to write.
+    """
+    try:
+        import onnx
+        from onnx import TensorProto, helper
+    except ModuleNotFoundError as error:
+        raise ImportError("exporting needs ONNX: run  pip install 'dplan-ad[onnx]'") from error
+    graph = _Graph()
+    numbers = [column for column in model.preparation.columns_ if column.kind != "text"]
+    texts = [column for column in model.preparation.columns_ if column.kind == "text"]
+    inputs = []
+    prepared: dict[str, str] = {}
+    if numbers:
+        inputs.append(helper.make_tensor_value_info("numbers", TensorProto.DOUBLE, ["rows", len(numbers)]))
+        prepared |= _numbers(graph, numbers)
+    if texts:
+        inputs.append(helper.make_tensor_value_info("texts", TensorProto.STRING, ["rows", len(texts)]))
+        prepared |= _texts(graph, texts)
+    features = graph.add("Concat", *(prepared[column.name] for column in model.preparation.columns_), axis=1)
+    graph.rename(_score(graph, model.detector, features), "score")
+    made = helper.make_model(
+        helper.make_graph(
+            graph.nodes,
+            "dplan",
+            inputs,
+            [helper.make_tensor_value_info("score", TensorProto.FLOAT, ["rows"])],
+            graph.constants,
+        ),
+        opset_imports=[helper.make_opsetid("", _OPSET)],
+        ir_version=9,
+        producer_name="dplan",
+    )
+    names = {"numbers": [column.name for column in numbers], "texts": [column.name for column in texts]}
+    helper.set_model_props(made, {kind: "\n".join(columns) for kind, columns in names.items()})
+    onnx.checker.check_model(made)
+    with written_whole(path) as temporary:
+        temporary.write_bytes(made.SerializeToString())
+
+
+class _Graph:
+    """Nodes and constants, named as they are added."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        from onnx import helper
+
+        name = f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, inputs, [name], **attributes))
+        return name
+
+    def constant(self, value: NDArray[Any]) -> str:
+        from onnx import numpy_helper
+
+        name = f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        return name
+
+    def rename(self, last: str, name: str) -> None:
+        self.nodes[-1].output[0] = name
+        assert last == f"v{len(self.nodes) - 1}"
+
+
+def _numbers(graph: _Graph, columns: list[Column]) -> dict[str, str]:
+    """Scale all number columns at once, with the mean for what is missing, and take them apart."""
+    factor, shift, span = (np.array(values) for values in zip(*(c.scaling() for c in columns), strict=True))
+    fill = np.array([column.fill[0] for column in columns])
+    scaled = graph.add("Sub", graph.add("Mul", "numbers", graph.constant(factor)), graph.constant(shift))
+    scaled = graph.add("Div", scaled, graph.constant(span))
+    scaled = graph.add("Clip", scaled, graph.constant(np.array(-LIMIT)), graph.constant(np.array(LIMIT)))
+    filled = graph.add("Where", graph.add("IsNaN", "numbers"), graph.constant(fill), scaled)
+    single = graph.add("Cast", filled, to=1)  # to float32
+    return {column.name: _column(graph, single, j) for j, column in enumerate(columns)}
+
+
+def _texts(graph: _Graph, columns: list[Column]) -> dict[str, str]:
+    """Compare every text with the levels of its column; what is missing becomes the shares of the levels."""
+    found = {}
+    empty = graph.constant(np.array([""], dtype=object))
+    for j, column in enumerate(columns):
+        text = _column(graph, "texts", j)
+        levels = graph.constant(np.array([column.levels], dtype=object))
+        hot = graph.add("Cast", graph.add("Equal", text, levels), to=1)
+        shares = graph.constant(np.array([column.fill], dtype=np.float32))
+        found[column.name] = graph.add("Where", graph.add("Equal", text, empty), shares, hot)
+    return found
+
+
+def _column(graph: _Graph, table: str, j: int) -> str:
+    return graph.add("Gather", table, graph.constant(np.array([j], dtype=np.int64)), axis=1)
+
+
+def _score(graph: _Graph, detector: Any, features: str) -> str:
+    """Scale features as the detector does, and send them through its network."""
+    wide = graph.add("Cast", features, to=11)  # to float64
+    halved = graph.add("Mul", wide, graph.constant(np.array(0.5)))
+    centred = graph.add("Sub", halved, graph.constant(detector.column_low_))
+    rows = graph.add("Cast", graph.add("Mul", centred, graph.constant(detector.column_inverse_)), to=1)
+    name = type(detector).__name__
+    if name == "LogisticBaseline":
+        values = graph.add("MatMul", rows, graph.constant(detector.coefficients_.astype(np.float32)))
+        return graph.add("Add", values, graph.constant(np.array(detector.intercept_, dtype=np.float32)))
+    if name not in _OUTPUT_WEIGHTS and name != "DeepSAD":
+        allowed = ", ".join([*_OUTPUT_WEIGHTS, "DeepSAD", "LogisticBaseline"])
+        raise TypeError(f"{name} cannot be exported to ONNX; these can: {allowed}")
+    layers = perceptron.unflatten(detector.weights_, detector.layer_sizes_)
+    for i, (kernel, biases) in enumerate(layers):
+        rows = graph.add("Gemm", rows, graph.constant(kernel), graph.constant(biases))
+        if i < len(layers) - 1:
+            rows = graph.add("Relu", rows)
+    axis = graph.constant(np.array([1], dtype=np.int64))
+    if name == "DeepSAD":
+        gaps = graph.add("Sub", graph.add("Relu", rows), graph.constant(detector.centre_))
+        return graph.add("ReduceSum", graph.add("Mul", gaps, gaps), axis, keepdims=0)
+    weights = np.array(_OUTPUT_WEIGHTS[name], dtype=np.float32)
+    score = graph.add("MatMul", rows, graph.constant(weights))
+    added = 0.5 * getattr(detector, "reference_score_", 0.0)  # by PReNet, to every row alike
+    return graph.add("Add", score, graph.constant(np.array(added, dtype=np.float32)))

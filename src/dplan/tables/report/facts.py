@@ -1,0 +1,241 @@
+"""What the report tells, computed in one pass over the table with bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dplan import perceptron
+from dplan.data.columns import Column
+from dplan.detectors._scaling import scale_rows
+from dplan.perceptron import Floats
+from dplan.tables.chunks import Chunk
+from dplan.tables.model import TableModel
+from dplan.tables.words import day
+
+__all__ = ["Facts", "Feature", "gather"]
+
+_SAMPLE, _HIGHEST, _MAP_ROWS = 5_000, 300, 1_500
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A column: how usual training rows, the scored table and its highest scores are spread in it.
+
+    `labels` name the bars; for a number they are the edges of the bins, one more than there are shares.
+    """
+
+    column: Column
+    labels: list[str]
+    usual: NDArray[np.float64]
+    table: NDArray[np.float64]
+    highest: NDArray[np.float64]
+    drift: float
+    importance: float
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Everything that stands in the report."""
+
+    scores: NDArray[np.float64] = field(repr=False)
+    threshold: float
+    highest: pl.DataFrame
+    highest_scores: NDArray[np.float64]
+    reasons: list[str]
+    features: list[Feature]
+    places: NDArray[np.float64]
+    place_scores: NDArray[np.float64]
+    known_places: NDArray[np.float64]
+    history: dict[str, list[float]]
+    truth: NDArray[np.bool_] | None = None
+
+
+def gather(
+    model: TableModel,
+    table: Iterable[Chunk],
+    *,
+    label: str | None = None,
+    anomaly: Sequence[str] = (),
+    n_shown: int = 20,
+) -> Facts:
+    """Score a table and compute what the report shows.
+
+    Parameters
+    ----------
+    model : TableModel
+        The model.
+    table : iterable of chunks
+        As from `dplan.tables.chunks.chunks`.
+    label, anomaly
+        A column that tells the anomalies of this table, and its values that mark them; without values, everything but
+        0, false, empty and missing does.
+    n_shown : int
+        Rows with the highest scores that are shown with reasons.
+    """
+    rng = np.random.default_rng(0)
+    scores, truth = [], []
+    sample = _Kept(_SAMPLE)
+    highest = _Kept(_HIGHEST)
+    for chunk in table:
+        frame = chunk()
+        if frame.height == 0:
+            continue
+        found = model.score(frame)
+        scores.append(found)
+        if label is not None:
+            truth.append(_truth(frame, label, anomaly))
+        sample.add(frame, rng.random(frame.height), found)
+        highest.add(frame, -found, found)
+    if not scores:
+        raise ValueError("the table has no rows")
+    rows, row_scores = sample.rows(), sample.scores()
+    top, top_scores = highest.rows(), highest.scores()
+    shown = top[:n_shown]
+    # Alerts stand for what is not usual; if there are hardly any, the highest scores do.
+    n_alerts = max(int((top_scores >= model.threshold).sum()), min(20, len(top_scores)))
+    prepared, prepared_top = model.prepare(rows), model.prepare(top[:n_alerts])
+    places, known_places, chosen = _map(model, prepared, prepared_top)
+    return Facts(
+        scores=np.concatenate(scores),
+        threshold=model.threshold,
+        highest=shown,
+        highest_scores=top_scores[:n_shown],
+        reasons=model.reasons(shown),
+        features=_features(model, rows, prepared, prepared_top),
+        places=places,
+        place_scores=np.concatenate([row_scores, top_scores[:n_alerts]])[chosen],
+        known_places=known_places,
+        history=model.detector.history_,
+        truth=np.concatenate(truth) if truth else None,
+    )
+
+
+class _Kept:
+    """The rows with the lowest keys seen so far, in the order of their keys."""
+
+    def __init__(self, n_rows: int) -> None:
+        self.n_rows = n_rows
+        self._frame: pl.DataFrame | None = None
+        self._keys = self._scores = np.empty(0)
+
+    def add(self, frame: pl.DataFrame, keys: NDArray[np.float64], scores: NDArray[np.float64]) -> None:
+        # Only what may stay is copied.
+        some = np.argsort(keys, kind="stable")[: self.n_rows]
+        joined = (
+            frame[some]
+            if self._frame is None
+            else pl.concat([self._frame, frame[some]], how="vertical_relaxed")
+        )
+        keys, scores = np.concatenate([self._keys, keys[some]]), np.concatenate([self._scores, scores[some]])
+        order = np.argsort(keys, kind="stable")[: self.n_rows]
+        self._frame, self._keys, self._scores = joined[order], keys[order], scores[order]
+
+    def rows(self) -> pl.DataFrame:
+        assert self._frame is not None
+        return self._frame
+
+    def scores(self) -> NDArray[np.float64]:
+        return self._scores
+
+
+def _truth(frame: pl.DataFrame, label: str, anomaly: Sequence[str]) -> NDArray[np.bool_]:
+    if label not in frame.columns:
+        raise ValueError(f"the table has no label column {label!r}")
+    texts = frame[label].cast(pl.String).str.strip_chars()
+    if anomaly:
+        marked = texts.is_in(list(anomaly))
+    else:
+        marked = ~texts.str.to_lowercase().is_in(["", "0", "0.0", "false"])
+    return marked.fill_null(False).to_numpy()
+
+
+def _features(model: TableModel, rows: pl.DataFrame, prepared: Floats, highest: Floats) -> list[Feature]:
+    """Compare usual rows, the table and its highest scores column by column, the most important column first."""
+    explanation = model.explain(rows[:200])
+    importance = np.abs(explanation.effects).mean(axis=0)
+    groups = model.preparation.output_groups()
+    found = []
+    for j, column in enumerate(model.preparation.columns_):
+        parts = [array[:, groups == j].astype(np.float64) for array in (model.usual, prepared, highest)]
+        spread = _text_spread if column.kind == "text" else _number_spread
+        labels, (usual, table, top), drift = spread(column, parts)
+        found.append(Feature(column, labels, usual, table, top, drift, float(importance[j])))
+    return sorted(found, key=lambda feature: -feature.importance)
+
+
+def _text_spread(
+    column: Column, parts: list[NDArray[np.float64]]
+) -> tuple[list[str], list[NDArray[np.float64]], float]:
+    """Give the shares of the most frequent levels and of all others; drift is half the sum of their differences."""
+    means = [part.mean(axis=0) for part in parts]
+    full = [
+        np.append(mean, max(0.0, 1 - mean.sum())) for mean in means
+    ]  # levels that were unseen in training
+    drift = 0.5 * float(np.abs(full[0] - full[1]).sum())
+    strongest = np.argsort(-np.maximum(full[0][:-1], full[2][:-1]), kind="stable")[:7]
+    labels = [*(column.levels[level] for level in strongest), "other"]
+    shares = [np.append(mean[strongest], max(0.0, 1 - mean[strongest].sum())) for mean in means]
+    if max(share[-1] for share in shares) < 0.005:
+        labels, shares = labels[:-1], [share[:-1] for share in shares]
+    return labels, shares, drift
+
+
+def _number_spread(
+    column: Column, parts: list[NDArray[np.float64]]
+) -> tuple[list[str], list[NDArray[np.float64]], float]:
+    """Give shares in equal bins over what is there; drift is the largest gap of the cumulative shares."""
+    usual, table, highest = (np.sort(part[:, 0]) for part in parts)
+    low, high = np.quantile(np.concatenate([usual, highest]), [0.005, 0.995])
+    if column.kind == "flag":
+        low, high = 0.0, 1.0
+    n_bins = {"flag": 2, "date": 8}.get(column.kind, 18)
+    edges = np.linspace(low, high if high > low else low + 1, n_bins + 1)
+    shares = [
+        np.histogram(np.clip(part, low, high), edges)[0] / len(part) for part in (usual, table, highest)
+    ]
+    at = np.concatenate([usual, table])
+    gaps = np.searchsorted(usual, at, "right") / len(usual) - np.searchsorted(table, at, "right") / len(table)
+    factor, shift, span = column.scaling()
+    values = [float((edge * span + shift) / factor) for edge in edges]
+    if column.kind == "flag":
+        labels = ["false", "true"]
+    elif column.kind == "date":
+        labels = [f"from {day(value)}" for value in values[:-1]]
+    else:
+        labels = [repr(value) for value in values]
+    return labels, shares, float(np.abs(gaps).max())
+
+
+def _map(
+    model: TableModel, prepared: Floats, highest: Floats
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """Project rows and known anomalies on the two directions in which the embedding varies most."""
+    n_some = min(len(prepared), _MAP_ROWS)
+    chosen = np.concatenate([np.arange(n_some), len(prepared) + np.arange(len(highest))])
+    rows = np.concatenate([prepared[:n_some], highest, model.known[:_HIGHEST]])
+    embedded = _embedding(model.detector, rows).astype(np.float64)
+    centre = embedded[:n_some].mean(axis=0)
+    directions = np.linalg.svd(embedded[:n_some] - centre, full_matrices=False)[2][:2]
+    # The sign of a direction is arbitrary; fix it, so that the same table gives the same map.
+    directions *= np.sign(directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)])[:, None]
+    places = (embedded - centre) @ directions.T
+    if places.shape[1] == 1:
+        places = np.column_stack([places, np.zeros(len(places))])
+    return places[: len(chosen)], places[len(chosen) :], chosen
+
+
+def _embedding(detector: Any, rows: Floats) -> Floats:
+    """Return the representation that a network learned of rows; for detectors without one, the rows themselves."""
+    scaled = np.empty(rows.shape, dtype=np.float32)
+    scale_rows(np.ascontiguousarray(rows), detector.column_low_, detector.column_inverse_, scaled)
+    if type(detector).__name__ in ("DeepSAD", "REPEN"):  # their outputs are the representation
+        return perceptron.represent(detector.weights_, detector.layer_sizes_, scaled)
+    if hasattr(detector, "weights_"):
+        return perceptron.embed(detector.weights_, detector.layer_sizes_, scaled)
+    return scaled

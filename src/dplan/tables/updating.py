@@ -1,0 +1,76 @@
+"""Going on with a model when new labels have arrived."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from dplan.data.own_table import LabelledTable
+from dplan.detectors._base import Detector
+from dplan.tables.fitting import assemble
+from dplan.tables.model import TableModel
+
+__all__ = ["update_table"]
+
+
+def update_table(model: TableModel, table: LabelledTable, *, seed: int = 0) -> TableModel:
+    """Return a model that went on training with new rows, beside the rows that the old model remembers.
+
+    The old model's known anomalies and its sample of unlabelled rows are learned again with the new ones, so that old
+    anomalies are not forgotten. Columns are prepared as before: texts that were unknown then stay unknown.
+
+    Parameters
+    ----------
+    model : TableModel
+        A model whose detector can go on training: DPLAN.
+    table : LabelledTable
+        New rows, as `dplan.data.from_table` gives them.
+    seed : int, default=0
+        Seed of the training and of what is kept in the model.
+
+    Returns
+    -------
+    TableModel
+        The old one stays as it was.
+    """
+    if not hasattr(model.detector, "partial_fit"):
+        name = type(model.detector).__name__
+        raise TypeError(f"{name} cannot go on training; fit a new model on old and new rows together")
+    started = time.perf_counter()
+    names = list(model.summary["labels"])
+    for name in table.classes[1:]:
+        if name not in names:
+            names.append(name)
+    new_classes = np.array([0, *(names.index(name) for name in table.classes[1:])])[table.y]
+    X_new = model.prepare(table.features)
+    X = np.concatenate([model.known, model.usual, X_new])
+    y = np.concatenate([model.known_classes, np.zeros(len(model.usual), dtype=np.int64), new_classes])
+    detector = copied(model.detector).set_params(random_state=seed)
+    detector.partial_fit(X, y)
+    summary: dict[str, Any] = dict(model.summary)
+    added = np.bincount(new_classes, minlength=len(names))
+    summary["labels"] = {name: int(summary["labels"].get(name, 0) + added[k]) for k, name in enumerate(names)}
+    summary["rows"] = int(summary["rows"]) + len(X_new)
+    update = {
+        "rows": len(X_new),
+        "labels": table.counts(),
+        "seconds": round(time.perf_counter() - started, 3),
+    }
+    summary["updates"] = [*summary.get("updates", []), update]
+    summary["estimate"] = None  # it was the old model's
+    return assemble(detector, model.preparation, X, y, summary, np.random.default_rng(seed))
+
+
+def copied(detector: Detector) -> Any:
+    """Return a fitted copy that shares nothing that training changes."""
+    copy = type(detector)(**detector.get_params(deep=False))
+    for name, value in vars(detector).items():
+        if name.endswith("_"):
+            if isinstance(value, np.ndarray):
+                value = value.copy()
+            elif isinstance(value, dict):
+                value = {key: list(values) for key, values in value.items()}
+            setattr(copy, name, value)
+    return copy

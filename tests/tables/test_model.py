@@ -1,0 +1,140 @@
+"""Models for tables: fitting, percentiles, reasons in words, 8 threads."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import polars as pl
+import pytest
+from payments import QUICK, payments
+
+from dplan import DPLAN, IForest, ModelFileError, model_file
+from dplan.data import from_table
+from dplan.tables import TableModel, fit_table
+
+
+def test_known_and_unlabelled_frauds_rank_on_top(model, table):
+    scores = model.score(table)
+    fraud = (table["country"] == "XX").to_numpy()
+    above = (scores[fraud][:, None] > scores[~fraud]).mean()
+    assert above > 0.95
+
+
+def test_the_estimate_is_honest(table):
+    """With labels that mean nothing, held-out ones rank in the middle; with true ones, on top."""
+    rng = np.random.default_rng(0)
+    nonsense = table.with_columns(verdict=pl.Series(np.where(rng.random(3000) < 0.03, "fraud", "")))
+    middle = fit_table(from_table(nonsense, label="verdict", anomaly=["fraud"]), DPLAN(**QUICK))
+    assert 20 < middle.summary["estimate"]["median_percentile"] < 80
+    right = fit_table(from_table(table, label="verdict", anomaly=["fraud"]), DPLAN(**QUICK))
+    found = right.summary["estimate"]
+    assert found["median_percentile"] > 95
+    assert found["known"] == 9  # 30 % of 30
+    assert found["unlabelled"] == 594  # 20 % of 2970
+    assert 0 < found["known_in_budget"] <= found["known"]
+
+
+def test_the_summary_says_what_was_done(model):
+    summary = model.summary
+    assert summary["rows"] == 3000
+    assert summary["labels"] == {"unlabelled": 2970, "fraud": 30}
+    assert summary["columns"] == {"number": 2, "date": 1, "flag": 1, "text": 1}
+    assert summary["ids"] == ["payment"]
+    assert set(summary["seconds"]) == {"preparing", "estimating", "training"}
+
+
+def test_dropped_columns_are_named_and_not_needed_afterwards(table):
+    own = from_table(table.with_columns(note=pl.lit(None, pl.String)), label="verdict", anomaly=["fraud"])
+    model = fit_table(own, IForest(n_trees=5, random_state=0), estimate=False)
+    assert set(model.summary["dropped"]) == {"payment", "note"}
+    assert model.score(table.drop("payment")).shape == (3000,)
+    with pytest.raises(ValueError, match="no column is left"):
+        fit_table(
+            from_table(table.select("payment", "verdict"), label="verdict", anomaly=["fraud"]), IForest()
+        )
+
+
+def test_one_known_anomaly_is_enough_but_gives_no_estimate(table):
+    one = table.with_columns(verdict=pl.Series(["fraud"] + [""] * 2999))
+    model = fit_table(from_table(one, label="verdict", anomaly=["fraud"]), DPLAN(**QUICK))
+    assert model.summary["estimate"] is None
+
+
+def test_percentiles_are_shares_of_unlabelled_training_rows(model, table):
+    scores = model.score(table.filter(pl.col("verdict") == ""))
+    percentiles = model.percentile(scores)
+    exact = 100 * np.searchsorted(np.sort(scores), scores) / len(scores)
+    np.testing.assert_allclose(percentiles, exact, atol=0.2)
+
+
+def test_reasons_name_what_is_unusual(model, table):
+    fraud = table.filter(pl.col("country") == "XX", pl.col("amount").is_not_null())[:20]
+    said = model.reasons(fraud)
+    assert all("`country` = 'XX'; typical" in text or "`amount` = " in text for text in said)
+    assert np.mean(["`country` = 'XX'" in text for text in said]) > 0.7
+    assert "day" not in " ".join(text.split(" | ")[0] for text in said)
+    assert model.reasons(table[:0]) == []
+    missing = fraud[:1].with_columns(country=pl.lit(None, pl.String), amount=pl.lit(None, pl.Float64))
+    assert len(model.reasons(missing)) == 1
+
+
+def test_effects_of_a_table_add_up(model, table):
+    explanation = model.explain(table[:50])
+    assert explanation.effects.shape == (50, 5)
+    np.testing.assert_allclose(
+        explanation.effects.sum(axis=1) + explanation.baseline, model.score(table[:50]), atol=1e-4
+    )
+
+
+def test_a_saved_model_does_the_same(model, model_path, table):
+    again = TableModel.load(model_path)
+    np.testing.assert_array_equal(again.score(table), model.score(table))
+    assert again.reasons(table[:5]) == model.reasons(table[:5])
+    assert again.summary == model.summary
+    from_bytes = TableModel.load(model_path.read_bytes())
+    np.testing.assert_array_equal(from_bytes.score(table), model.score(table))
+
+
+def test_eight_threads_score_one_model_to_the_last_bit(model, table):
+    alone = model.score(table)
+    with ThreadPoolExecutor(8) as pool:
+        for scores in pool.map(lambda _: model.score(table), range(40)):
+            np.testing.assert_array_equal(scores, alone)
+
+
+def test_a_table_that_does_not_fit_is_refused_by_name(model, table):
+    with pytest.raises(
+        ValueError, match=r"no column 'amount' \(is it 'amounts'\?\), 'items'; .* know 'amounts'"
+    ):
+        model.score(table.rename({"amount": "amounts"}).drop("items"))
+    with pytest.raises(ValueError, match="'amount' was a number in the training rows"):
+        model.score(table.with_columns(amount=pl.lit("much")))
+
+
+def test_a_model_without_a_table_is_refused(model, tmp_path):
+    path = tmp_path / "m.dplan"
+    model.detector.save(path)
+    with pytest.raises(ModelFileError, match="no preparation"):
+        TableModel.load(path)
+    model_file.save(path, model.detector, preparation=model.preparation)
+    with pytest.raises(ModelFileError, match="not fitted on a table"):
+        TableModel.load(path)
+    arrays = {
+        "usual": model.usual[:, :-1].copy(),
+        "known": model.known,
+        "known_classes": model.known_classes,
+        "score_quantiles": model.score_quantiles,
+    }
+    model_file.save(path, model.detector, preparation=model.preparation, arrays=arrays)
+    with pytest.raises(ModelFileError, match="do not fit its detector"):
+        TableModel.load(path)
+    arrays |= {"usual": model.usual, "score_quantiles": model.score_quantiles[::-1].copy()}
+    model_file.save(path, model.detector, preparation=model.preparation, arrays=arrays)
+    with pytest.raises(ModelFileError, match="quantiles"):
+        TableModel.load(path)
+
+
+def test_the_same_seed_gives_the_same_model(model):
+    own = from_table(payments(), label="verdict", anomaly=["fraud"], id="payment")
+    again = fit_table(own, DPLAN(**QUICK))
+    np.testing.assert_array_equal(again.detector.weights_, model.detector.weights_)
+    np.testing.assert_array_equal(again.usual, model.usual)

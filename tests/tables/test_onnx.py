@@ -1,0 +1,96 @@
+"""ONNX: another runtime gives the same scores."""
+
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+from payments import QUICK, payments
+
+import dplan
+from dplan.cli import main
+from dplan.data import from_table
+from dplan.tables import fit_table
+from dplan.tables.onnx_export import export_onnx
+
+onnxruntime = pytest.importorskip("onnxruntime", reason="the extra [onnx] is not installed")
+
+_FEW = {"n_epochs": 3, "epoch_batches": 5, "random_state": 0}
+DETECTORS = {
+    "DPLAN": dplan.DPLAN(**QUICK),
+    "DPLAN, deep": dplan.DPLAN(**QUICK, hidden_units=(30, 10)),
+    "DevNet": dplan.DevNet(**_FEW),
+    "DUA": dplan.DUA(**_FEW),
+    "PReNet": dplan.PReNet(**_FEW),
+    "DeepSAD": dplan.DeepSAD(**_FEW),
+    "LogisticBaseline": dplan.LogisticBaseline(random_state=0),
+}
+
+
+def run_onnx(path, table):
+    """Score with onnxruntime alone, the columns taken from the file."""
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    names = session.get_modelmeta().custom_metadata_map
+    inputs = {}
+    for entry in session.get_inputs():
+        columns = table.select(names[entry.name].split("\n"))
+        if entry.name == "numbers":
+            plain = columns.with_columns(pl.selectors.temporal().cast(pl.Datetime("us")).cast(pl.Int64)).cast(
+                pl.Float64
+            )
+            inputs["numbers"] = plain.fill_null(np.nan).to_numpy()
+        else:
+            inputs["texts"] = columns.fill_null("").to_numpy().astype(object)
+    return session.run(["score"], inputs)[0]
+
+
+@pytest.mark.parametrize("name", DETECTORS)
+def test_onnxruntime_gives_the_same_scores(name, tmp_path):
+    table = payments().with_columns(
+        country=pl.when(pl.int_range(pl.len()) % 90 == 1).then(None).otherwise("country")
+    )
+    own = from_table(table, label="verdict", anomaly=["fraud"], id="payment")
+    model = fit_table(own, DETECTORS[name], estimate=False)
+    export_onnx(model, tmp_path / "m.onnx")
+    new = payments(500, seed=9).with_columns(
+        amount=pl.when(pl.int_range(pl.len()) == 3).then(1e7).otherwise("amount"),
+        country=pl.when(pl.int_range(pl.len()) == 4).then(pl.lit("never seen")).otherwise("country"),
+    )
+    for rows in (table, new):
+        ours, theirs = model.score(rows), run_onnx(tmp_path / "m.onnx", rows)
+        np.testing.assert_allclose(theirs, ours, rtol=1e-5, atol=1e-5)
+
+
+def test_the_command_exports_numbers_only_tables_too(table, tmp_path):
+    numeric = table.select("amount", "items", "verdict")
+    model = fit_table(
+        from_table(numeric, label="verdict", anomaly=["fraud"]), dplan.DPLAN(**QUICK), estimate=False
+    )
+    model.save(tmp_path / "m.dplan")
+    done = CliRunner().invoke(main, ["export", str(tmp_path / "m.dplan"), "--onnx", str(tmp_path / "m.onnx")])
+    assert done.exit_code == 0, done.output
+    assert "2 numbers, 0 texts" in done.output
+    np.testing.assert_allclose(run_onnx(tmp_path / "m.onnx", numeric), model.score(numeric), atol=1e-5)
+
+
+def test_forests_say_that_they_cannot_be_exported(table, tmp_path):
+    own = from_table(table, label="verdict", anomaly=["fraud"], id="payment")
+    model = fit_table(own, dplan.IForest(n_trees=5, random_state=0), estimate=False)
+    with pytest.raises(TypeError, match="IForest cannot be exported to ONNX; these can: DPLAN"):
+        export_onnx(model, tmp_path / "m.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_the_extra_the_install_command_is_named(model_path, tmp_path):
+    code = f"""
+import sys
+sys.modules["onnx"] = None  # as if it were not installed
+from dplan.cli import main
+main(["export", {str(model_path)!r}, "--onnx", {str(tmp_path / "m.onnx")!r}])
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert "pip install 'dplan-ad[onnx]'" in run.stderr
+    assert "Traceback" not in run.stderr

@@ -1,0 +1,180 @@
+"""The report: in a real browser, without errors, requests or markup from the data."""
+
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+from payments import QUICK, payments
+
+from dplan import DPLAN, IForest
+from dplan.cli import main
+from dplan.data import from_table
+from dplan.tables import fit_table
+from dplan.tables.report.facts import gather
+from dplan.tables.report.page import page
+
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None
+)
+ATTACK = "<script>document.title='run';fetch('http://127.0.0.1:9/x')</script>"
+SECTIONS = [
+    "Scores", "The most anomalous rows", "What is typical and what is not", "Map", "Learning curve",
+    "Drift against the training table", "Precision and recall",
+]  # fmt: skip
+
+
+def report_of(model, table, **options):
+    return page(gather(model, [lambda: table], **options), model, model_name="m.dplan", table_name="new.csv")
+
+
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory):
+    """Return a report over a table whose names and cells hold markup, written by the command."""
+    folder = tmp_path_factory.mktemp("report")
+    table = (
+        payments()
+        .with_columns(
+            pl.when(pl.col("country") == "XX").then(pl.lit(ATTACK)).otherwise("country").alias("country"),
+            pl.when(pl.col("country") == "XX")
+            .then(pl.lit('"><img src=x onerror=1>'))
+            .otherwise("payment")
+            .alias("payment"),
+        )
+        .rename({"items": "<b>items</b>"})
+    )
+    own = from_table(table, label="verdict", anomaly=["fraud"], id="payment")
+    fit_table(own, DPLAN(**QUICK)).save(folder / "m.dplan")
+    table.write_csv(folder / "<i>new.csv")
+    done = CliRunner().invoke(
+        main, ["report", str(folder / "m.dplan"), str(folder / "<i>new.csv"), "-o", str(folder / "r.html"),
+               "--label", "verdict", "--anomaly", "fraud"],
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    return folder / "r.html"
+
+
+class Tags(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes = set(), set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.attributes.update(name for name, _ in attributes)
+
+
+def test_all_sections_are_there_and_nothing_from_the_data_became_markup(attacked):
+    text = attacked.read_text(encoding="utf-8")
+    assert re.findall("<h2>(.*?)</h2>", text) == SECTIONS
+    parsed = Tags(text)
+    assert not parsed.tags & {"script", "img", "b script", "iframe", "object"}
+    assert not [name for name in parsed.attributes if name.startswith("on")]
+    assert "&lt;script&gt;document" in text
+    assert not re.findall(r"""(?:src|href)=["'](?!data:,)""", text)
+    assert "default-src 'none'" in text
+
+
+def browsed(path, folder):
+    """Open a page in the browser; return its document, what it logged, and what the page itself asked the net for."""
+    log = folder / "net.json"
+    run = subprocess.run(
+        [
+            BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+            "--no-first-run", f"--user-data-dir={folder / 'profile'}", "--enable-logging=stderr", "--v=0",
+            f"--log-net-log={log}", "--virtual-time-budget=2000", "--dump-dom", path.as_uri(),
+        ],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    text = log.read_text()
+    if not text.rstrip().endswith("}"):  # the browser may leave the log open
+        text = text.rstrip().rstrip(",") + "]}"
+    asked = set()
+    for event in json.loads(text)["events"]:
+        facts = event.get("params")
+        # What a browser asks for on its own behalf has no origin.
+        if isinstance(facts, dict) and facts.get("initiator", "not an origin") != "not an origin":
+            asked.add(facts.get("url", ""))
+    console = [line for line in run.stderr.splitlines() if "CONSOLE" in line]
+    return run.stdout, console, {url for url in asked if not url.startswith(("file:", "data:"))}
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome is installed")
+def test_in_a_browser_there_is_no_error_no_request_and_the_script_is_text(attacked, tmp_path):
+    document, console, asked = browsed(attacked, tmp_path)
+    assert console == []
+    assert asked == set()
+    assert "<title>run</title>" not in document
+    assert "&lt;script&gt;document" in document
+    assert document.count("<svg") >= 9
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome is installed")
+def test_the_browser_would_have_noticed(attacked, tmp_path):
+    """A page that does run the script is told apart: without this, the test above could not fail."""
+    text = attacked.read_text(encoding="utf-8")
+    text = re.sub(r"<meta http-equiv=.*?>", "", text).replace(
+        "</body>", f"{ATTACK}<script>oops()</script></body>"
+    )
+    bad = tmp_path / "bad.html"
+    bad.write_text(text, encoding="utf-8")
+    document, console, asked = browsed(bad, tmp_path)
+    assert "<title>run</title>" in document
+    assert any("oops" in line for line in console)
+    assert asked == {"http://127.0.0.1:9/x"}
+
+
+def test_figures_of_the_page_are_those_of_the_table(model, table):
+    facts = gather(model, [lambda: table[:1000], lambda: table[1000:]], label="country", anomaly=["XX"])
+    scores = model.score(table)
+    np.testing.assert_array_equal(facts.scores, scores)
+    assert facts.truth.sum() == 60
+    order = np.argsort(-scores, kind="stable")[:20]
+    assert facts.highest["payment"].to_list() == table["payment"].gather(order).to_list()
+    assert facts.reasons == model.reasons(table[order])
+    assert {feature.column.name for feature in facts.features} == set(model.columns)
+    for feature in facts.features:
+        for shares in (feature.usual, feature.table, feature.highest):
+            np.testing.assert_allclose(shares.sum(), 1, atol=1e-6)
+    text = report_of(model, table, label="country", anomaly=["XX"])
+    assert f"<b>{int((scores >= model.threshold).sum()):,}</b>" in text
+
+
+def test_drift_is_small_for_the_training_table_and_large_for_what_changed(model, table):
+    same = {f.column.name: f.drift for f in gather(model, [lambda: table]).features}
+    assert max(same.values()) < 0.05
+    changed = table.with_columns(pl.col("amount") * 5, country=pl.lit("IT"))
+    moved = {f.column.name: f.drift for f in gather(model, [lambda: changed]).features}
+    assert moved["amount"] > 0.4
+    assert moved["country"] > 0.9
+    assert moved["items"] < 0.05
+
+
+def test_without_labels_and_without_a_network_the_page_is_shorter(table):
+    model = fit_table(
+        from_table(table, label="verdict", anomaly=["fraud"]),
+        IForest(n_trees=10, random_state=0),
+        estimate=False,
+    )
+    text = report_of(model, table)
+    assert re.findall("<h2>(.*?)</h2>", text) == [
+        s for s in SECTIONS if s not in ("Learning curve", SECTIONS[-1])
+    ]
+
+
+def test_small_and_odd_tables_still_give_a_page(model, table):
+    one = table[:1]
+    assert "1" in report_of(model, one)
+    constant = pl.concat([table[:1]] * 30)
+    assert "<svg" in report_of(model, constant, label="verdict")
+    with pytest.raises(ValueError, match="no rows"):
+        gather(model, [])
+    with pytest.raises(ValueError, match="no label column 'colour'"):
+        gather(model, [lambda: table], label="colour")

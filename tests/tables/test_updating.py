@@ -1,0 +1,98 @@
+"""Going on with a model: new anomalies are learned, old ones are not forgotten."""
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+from payments import QUICK, payments
+
+from dplan import DPLAN, LogisticBaseline, NoLabelsWarning
+from dplan.cli import main
+from dplan.data import from_table
+from dplan.tables import TableModel, fit_table, update_table
+
+
+@pytest.fixture(scope="module")
+def june():
+    """New payments, in which a new kind of fraud has been found: tiny amounts of many items."""
+    table = payments(3000, seed=5)
+    theft = pl.int_range(pl.len()) % 25 == 7
+    return table.with_columns(
+        amount=pl.when(theft).then(0.01).otherwise("amount"),
+        items=pl.when(theft).then(25).otherwise("items"),
+        kind=pl.when(theft).then(pl.lit("theft")).when(pl.col("country") == "XX").then(pl.lit("fraud")),
+        verdict=pl.when(theft & (pl.int_range(pl.len()) % 50 == 7))
+        .then(pl.lit("theft"))
+        .otherwise("verdict"),
+    )
+
+
+def percentiles(model, rows):
+    return float(model.percentile(model.score(rows)).mean())
+
+
+def test_new_anomalies_rise_and_old_ones_stay(june):
+    own = from_table(payments(), label="verdict", anomaly=["fraud"], id="payment")
+    old = fit_table(own, DPLAN(random_state=0), estimate=False)
+    weights, score = old.detector.weights_.copy(), percentiles(old, june)
+    labels = june.select(pl.exclude("kind"))
+    new = update_table(old, from_table(labels, label="verdict", anomaly=["theft"]))
+    unseen = june.filter(pl.col("verdict") != "theft")
+    theft, fraud = (unseen.filter(pl.col("kind") == kind) for kind in ("theft", "fraud"))
+    assert percentiles(new, theft) > percentiles(old, theft) + 10
+    assert percentiles(new, theft) > 90
+    assert percentiles(new, fraud) > 95
+    assert percentiles(new, fraud) > percentiles(old, fraud) - 3
+    # The old model stays as it was.
+    np.testing.assert_array_equal(old.detector.weights_, weights)
+    assert percentiles(old, june) == score
+    assert new.summary["labels"] == {"unlabelled": 2970 + 2940, "fraud": 30, "theft": 60}
+    assert new.summary["rows"] == 6000
+    assert len(new.detector.history_["reward"]) > len(old.detector.history_["reward"])
+    assert sorted(set(new.known_classes.tolist())) == [1, 2]
+
+
+def test_the_command_updates_the_file_and_only_if_all_went_well(model_path, june, tmp_path):
+    path = tmp_path / "m.dplan"
+    path.write_bytes(model_path.read_bytes())
+    june.select(pl.exclude("kind")).write_csv(tmp_path / "june.csv")
+
+    def run(*more):
+        return CliRunner().invoke(main, ["update", str(path), str(tmp_path / "june.csv"), *more])
+
+    assert run("--anomaly", "nothing").exit_code == 1
+    assert path.read_bytes() == model_path.read_bytes()
+    done = run("--anomaly", "theft", "-o", str(tmp_path / "new.dplan"))
+    assert done.exit_code == 0, done.output
+    assert "60 theft" in done.output
+    assert path.read_bytes() == model_path.read_bytes()
+    done = run("--anomaly", "theft")
+    assert done.exit_code == 0, done.output
+    here, there = TableModel.load(path), TableModel.load(tmp_path / "new.dplan")
+    np.testing.assert_array_equal(here.detector.weights_, there.detector.weights_)
+    assert TableModel.load(path).summary["labels"]["theft"] == 60
+    assert run("--anomaly", "theft").exit_code == 0  # and once more
+
+
+def test_detectors_that_cannot_go_on_say_so(table):
+    own = from_table(table, label="verdict", anomaly=["fraud"], id="payment")
+    model = fit_table(own, LogisticBaseline(random_state=0), estimate=False)
+    with pytest.raises(TypeError, match="LogisticBaseline cannot go on training"):
+        update_table(model, own)
+
+
+def test_partial_fit_before_fit_is_fit_and_goes_on_from_there():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 4)), np.arange(300) < 20
+    fitted, going_on = DPLAN(**QUICK).fit(X, y), DPLAN(**QUICK).partial_fit(X, y)
+    np.testing.assert_array_equal(fitted.weights_, going_on.weights_)
+    low = going_on.column_low_.copy()
+    going_on.partial_fit(X * 3, y)
+    assert not np.array_equal(fitted.weights_, going_on.weights_)
+    np.testing.assert_array_equal(low, going_on.column_low_)  # the weights belong to this scale
+    seconds = going_on.history_["seconds"]
+    assert seconds == sorted(seconds)
+    with pytest.raises(ValueError, match="features"):
+        going_on.partial_fit(X[:, :2], y)
+    with pytest.warns(NoLabelsWarning):
+        going_on.partial_fit(X)
