@@ -10,14 +10,47 @@ from dplan._version import __version__
 
 if TYPE_CHECKING:
     from dplan import data, environment, variants
+    from dplan.catalogue import list_detectors
+    from dplan.detectors.baselines import BoostedBaseline, LogisticBaseline
+    from dplan.detectors.deep_sad import DeepSAD
+    from dplan.detectors.devnet import DevNet
     from dplan.detectors.dplan import DPLAN
+    from dplan.detectors.dua import DUA
+    from dplan.detectors.iforest import IForest
+    from dplan.detectors.prenet import PReNet
+    from dplan.detectors.repen import REPEN
     from dplan.exceptions import NoLabelsWarning
 
-__all__ = ["DPLAN", "NoLabelsWarning", "__version__", "data", "environment", "variants"]
+__all__ = [
+    "DPLAN",
+    "DUA",
+    "REPEN",
+    "BoostedBaseline",
+    "DeepSAD",
+    "DevNet",
+    "IForest",
+    "LogisticBaseline",
+    "NoLabelsWarning",
+    "PReNet",
+    "__version__",
+    "data",
+    "environment",
+    "list_detectors",
+    "variants",
+]
 
 _HOMES = {
+    "BoostedBaseline": "dplan.detectors.baselines",
     "DPLAN": "dplan.detectors.dplan",
+    "DUA": "dplan.detectors.dua",
+    "DeepSAD": "dplan.detectors.deep_sad",
+    "DevNet": "dplan.detectors.devnet",
+    "IForest": "dplan.detectors.iforest",
+    "LogisticBaseline": "dplan.detectors.baselines",
     "NoLabelsWarning": "dplan.exceptions",
+    "PReNet": "dplan.detectors.prenet",
+    "REPEN": "dplan.detectors.repen",
+    "list_detectors": "dplan.catalogue",
 }
 _MODULES = {"data", "environment", "variants"}
 

@@ -105,7 +105,7 @@ def outputs(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
 
 @compiled
 def forward(
-    theta: Floats, sizes: Sizes, rows: Floats, dropout: float, rng: np.random.Generator
+    theta: Floats, sizes: Sizes, rows: Floats, dropout: float, rng: np.random.Generator | None
 ) -> list[Floats]:
     """Return what every layer puts out in the learning pass, the rows themselves first.
 
@@ -116,14 +116,15 @@ def forward(
     last = len(sizes) - 2
     for layer in range(last):
         out = _layer(theta, sizes, layer, passed[layer])
-        if dropout > 0 and layer < last - 1:
-            scale = np.float32(1 / (1 - dropout))
-            for row in range(out.shape[0]):
-                for unit in range(out.shape[1]):
-                    if rng.random() < dropout:
-                        out[row, unit] = 0
-                    else:
-                        out[row, unit] *= scale
+        if rng is not None:  # noqa: SIM102 - alone, so that a pass without a generator is compiled without this
+            if dropout > 0 and layer < last - 1:
+                scale = np.float32(1 / (1 - dropout))
+                for row in range(out.shape[0]):
+                    for unit in range(out.shape[1]):
+                        if rng.random() < dropout:
+                            out[row, unit] = 0
+                        else:
+                            out[row, unit] *= scale
         passed.append(out)
     passed.append(_layer(theta, sizes, last, passed[last]))
     return passed
@@ -133,7 +134,7 @@ def forward(
 def backward(
     theta: Floats,
     sizes: Sizes,
-    passed: list[Floats],
+    passed: list[Floats] | tuple[Floats, ...],
     output_gradient: Floats,
     dropout: float,
     gradient: Floats,
@@ -213,3 +214,68 @@ def unflatten(theta: Floats, sizes: Sizes) -> list[tuple[Floats, Floats]]:
     [((3, 2), (2,)), ((2, 1), (1,))]
     """
     return [(kernel(theta, sizes, layer), biases(theta, sizes, layer)) for layer in range(len(sizes) - 1)]
+
+
+@compiled
+def represent(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
+    """Return the outputs after ReLU, for networks whose last layer is the representation that they learn."""
+    out = outputs(theta, sizes, rows)
+    for row in range(out.shape[0]):
+        for unit in range(out.shape[1]):
+            out[row, unit] = 0 if out[row, unit] < 0 else out[row, unit]
+    return out
+
+
+@compiled
+def backward_with_decay(
+    theta: Floats,
+    sizes: Sizes,
+    passed: tuple[Floats, ...],
+    output_gradient: Floats,
+    n_decayed: int,
+    l2: float,
+    gradient: Floats,
+) -> float:
+    """Do `backward` for the loss plus ``l2 · Σ w²`` over the first kernels, and return that second part."""
+    backward(theta, sizes, passed, output_gradient, 0.0, gradient)
+    penalty = 0.0
+    for layer in range(n_decayed):
+        weights, slope = kernel(theta, sizes, layer), kernel(gradient, sizes, layer)
+        for row in range(weights.shape[0]):
+            for unit in range(weights.shape[1]):
+                penalty += l2 * weights[row, unit] * weights[row, unit]
+                slope[row, unit] += np.float32(2 * l2) * weights[row, unit]
+    return penalty
+
+
+@compiled
+def clip_by_norm(gradient: Floats, max_norm: float) -> None:
+    """Shrink the gradient, as a whole, to a Euclidean norm of at most `max_norm`."""
+    total = 0.0
+    for i in range(len(gradient)):
+        total += gradient[i] * gradient[i]
+    norm = np.sqrt(total)
+    if norm > max_norm:
+        factor = np.float32(max_norm / norm)
+        for i in range(len(gradient)):
+            gradient[i] *= factor
+
+
+@compiled
+def adadelta(
+    theta: Floats,
+    gradient: Floats,
+    square: Floats,
+    squared_step: Floats,
+    learning_rate: float,
+    decay: float,
+    epsilon: float,
+) -> None:
+    """Take one step of Adadelta: the running size of past steps over that of past gradients sets the rate."""
+    rate, keep, floor = np.float32(learning_rate), np.float32(decay), np.float32(epsilon)
+    for i in range(len(theta)):
+        slope = gradient[i]
+        square[i] = keep * square[i] + (np.float32(1) - keep) * slope * slope
+        step = slope * np.sqrt(squared_step[i] + floor) / np.sqrt(square[i] + floor)
+        theta[i] -= rate * step
+        squared_step[i] = keep * squared_step[i] + (np.float32(1) - keep) * step * step

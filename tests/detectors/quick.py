@@ -3,11 +3,22 @@
 A new detector is added here and nowhere else in these suites.
 """
 
+import dplan
 from dplan import variants
 from dplan.detectors._base import Detector
 
 _FEW_STEPS = {"n_steps": 300, "warmup_steps": 100, "episode_steps": 100, "n_trees": 10}
+_FEW_EPOCHS = {"n_epochs": 3, "epoch_batches": 5, "batch_size": 64}
 
 QUICK: dict[str, Detector] = {
-    name: variants.variant(name, random_state=0, **_FEW_STEPS) for name in variants.names()
+    **{name: variants.variant(name, random_state=0, **_FEW_STEPS) for name in variants.names()},
+    "DevNet": dplan.DevNet(random_state=0, **_FEW_EPOCHS),
+    "DeepSAD": dplan.DeepSAD(random_state=0, **_FEW_EPOCHS),
+    "DeepSAD, inverse": dplan.DeepSAD(loss="inverse", random_state=0, **_FEW_EPOCHS),
+    "REPEN": dplan.REPEN(n_samples=5, random_state=0, **_FEW_EPOCHS),
+    "IForest": dplan.IForest(n_trees=10, random_state=0),
+    "DUA": dplan.DUA(random_state=0, **_FEW_EPOCHS),
+    "PReNet": dplan.PReNet(random_state=0, **_FEW_EPOCHS),
+    "LogisticBaseline": dplan.LogisticBaseline(random_state=0),
+    "BoostedBaseline": dplan.BoostedBaseline(n_trees=10, random_state=0),
 }

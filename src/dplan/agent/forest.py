@@ -102,15 +102,25 @@ def grow(forest: Forest, tree: int, sample: Floats, rng: np.random.Generator) ->
 def isolation_scores(forest: Forest, embedded: Floats) -> Floats:
     """Return iForest's score 2^(-E[h] / c(ψ)) of each embedded row, in (0, 1]; higher is easier to isolate."""
     n_trees, n_inner = forest.features.shape
-    lengths = np.zeros(embedded.shape[0], dtype=np.float32)
+    n_rows, n_columns = embedded.shape
+    values = embedded.reshape(n_rows * n_columns)
+    nodes = np.empty(n_rows, dtype=np.int32)
+    lengths = np.zeros(n_rows, dtype=np.float32)
     for tree in range(n_trees):
         features, thresholds = forest.features[tree], forest.thresholds[tree]
         path_lengths = forest.path_lengths[tree]
-        for row in range(embedded.shape[0]):
-            node = 0
-            while node < n_inner:
-                node = 2 * node + 1 + int(embedded[row, features[node]] > thresholds[node])
-            lengths[row] += path_lengths[node - n_inner]
+        # All rows go down one level before any goes on to the next, so that a processor walks many of them at once;
+        # unsigned numbers, because a test for negative ones would keep it from doing so.
+        nodes[:] = 0
+        leftmost = 0
+        while leftmost < n_inner:
+            leftmost = 2 * leftmost + 1
+            for row in range(n_rows):
+                node = np.uint32(nodes[row])
+                place = np.uint32(row) * np.uint32(n_columns) + np.uint32(features[node])
+                nodes[row] = np.int32(2 * node + 1 + np.uint32(values[place] > thresholds[node]))
+        for row in range(n_rows):
+            lengths[row] += path_lengths[np.uint32(nodes[row] - n_inner)]
     usual = max(average_path_length(forest.tree_size), np.float32(1))
     for row in range(len(lengths)):
         lengths[row] = 2 ** (-lengths[row] / (n_trees * usual))

@@ -1,6 +1,7 @@
 """What is known of the four data sets without reading them: the paper's Table 1, names, licences, files.
 
-Everything here is a fact from the paper, from a publisher's page or from the shape of a file; nothing is computed.
+Everything here is a fact from the paper, from a publisher's page or from the shape of a file; nothing is
+computed.
 """
 
 from collections.abc import Mapping
@@ -192,7 +193,7 @@ def source_of(name: str) -> Source:
     >>> source_of("mnist")
     Traceback (most recent call last):
     ...
-    ValueError: no data set is called 'mnist'; choose one of unsw_nb15, annthyroid, har, covertype, covertype-mini
+    ValueError: no data set is called 'mnist'; choose one of unsw_nb15, annthyroid, har, ...
     """
     if name not in CATALOG:
         raise ValueError(f"no data set is called {name!r}; choose one of {', '.join(CATALOG)}")

@@ -1,23 +1,27 @@
 """One column of a table at a time: what kind it is, what is learned from it, how it becomes numbers.
 
-A column is told by its type: numbers, flags (booleans), dates (also times and durations) and texts. The first three
-become one column scaled to [0, 1] on the training rows; a text becomes one column per level (one-hot).
+A column is told by its type: numbers, flags (booleans), dates (also times and durations) and texts. The first
+three become one column scaled to [0, 1] on the training rows; a text becomes one column per level (one-hot).
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-__all__ = ["LIMIT", "Column", "fit_column", "numbers_of"]
+__all__ = ["LIMIT", "Column", "Kind", "encode", "fit_column", "kind_of", "scale"]
 
 Kind = Literal["number", "flag", "date", "text", "dropped"]
 
-# New rows are not clipped to [0, 1], but a value a billion spans away from the training rows says no more than one
-# at a billion, and beyond float32 it would become infinite.
+# New rows are not clipped to [0, 1]. But a value a billion spans away from the training rows says no more
+# than one farther away, and beyond float32 it would become infinite.
 LIMIT = 1e9
+
+_SMALL_INTEGERS = (pl.Int8, pl.UInt8, pl.Int16, pl.UInt16)
+_PLAIN_NUMBERS = (*_SMALL_INTEGERS, pl.Int32, pl.UInt32, pl.Int64, pl.UInt64, pl.Float32, pl.Float64)
+_BLOCK = 1 << 14  # rows scaled at a time: what stays in the processor's cache
 
 
 @dataclass(frozen=True)
@@ -33,8 +37,8 @@ class Column:
     minimum, maximum : float
         The range over the training rows (dates in microseconds); 0 for texts.
     fill : tuple of float
-        What stands for a missing value, one number per output column: the mean of the training rows after scaling,
-        for a text the share of each level.
+        What stands for a missing value, one number per output column: the mean of the training rows after
+        scaling, for a text the share of each level.
     levels : tuple of str
         The levels of a text.
     reason : str
@@ -49,13 +53,43 @@ class Column:
     levels: tuple[str, ...] = ()
     reason: str = ""
 
+    @classmethod
+    def from_dict(cls, entry: dict[str, Any]) -> "Column":
+        """Rebuild a column from `dataclasses.asdict` and JSON; anything else is a ValueError.
+
+        Examples
+        --------
+        >>> from dataclasses import asdict
+        >>> column = Column("state", "text", fill=(0.5, 0.5), levels=("CON", "FIN"))
+        >>> Column.from_dict(asdict(column)) == column
+        True
+        """
+        try:
+            column = cls(**{**entry, "fill": tuple(entry["fill"]), "levels": tuple(entry["levels"])})
+        except (TypeError, KeyError) as error:
+            raise ValueError(f"not a column: {error}") from error
+        widths = {"text": len(column.levels), "dropped": 0}
+        texts = (column.name, column.kind, column.reason, *column.levels)
+        numbers = (column.minimum, column.maximum, *column.fill)
+        if (
+            not all(isinstance(text, str) for text in texts)
+            or not all(isinstance(number, int | float) and np.isfinite(number) for number in numbers)
+            or column.kind not in get_args(Kind)
+            or column.minimum > column.maximum
+            or column.width != widths.get(column.kind, 1)
+            or not all(0 <= number <= 1 for number in column.fill)
+            or len(set(column.levels)) != len(column.levels)
+        ):
+            raise ValueError(f"not a column: {str(entry)[:200]}")
+        return column
+
     @property
     def width(self) -> int:
         """Output columns."""
         return len(self.fill)
 
     def output_names(self) -> list[str]:
-        """Names of the output columns.
+        """Name the output columns.
 
         Examples
         --------
@@ -67,29 +101,11 @@ class Column:
         return [self.name] * self.width
 
     def scaling(self) -> tuple[float, float, float]:
-        """Give (factor, shift, span) such that ``(x * factor - shift) / span`` lies in [0, 1] for training rows."""
+        """Give (factor, shift, span): ``(x * factor - shift) / span`` lies in [0, 1] for training rows."""
         # Near the largest float the span itself overflows; half of everything does not, and halving is exact.
         factor = 1.0 if np.isfinite(self.maximum - self.minimum) else 0.5
         span = self.maximum * factor - self.minimum * factor
         return factor, self.minimum * factor, span if span > 0 else 1.0
-
-
-def numbers_of(series: pl.Series) -> pl.Series:
-    """Turn a flag, a date or a number into plain numbers; missing values become null."""
-    dtype = series.dtype
-    if dtype == pl.Boolean:
-        return series.cast(pl.UInt8)
-    if dtype in (pl.Date, pl.Datetime):
-        return series.cast(pl.Datetime("us")).cast(pl.Int64)
-    if dtype == pl.Duration:
-        return series.cast(pl.Duration("us")).cast(pl.Int64)
-    if dtype == pl.Time:
-        return series.cast(pl.Int64) // 1_000
-    if dtype in (pl.Float32, pl.Float64):
-        return series.fill_nan(None)
-    if dtype == pl.Null or not dtype.is_integer():
-        return series.cast(pl.Float64)
-    return series
 
 
 def kind_of(series: pl.Series) -> Kind:
@@ -130,51 +146,121 @@ def fit_column(series: pl.Series, max_levels: int) -> Column:
     kind = kind_of(series)
     if kind == "text":
         return _fit_text(series, max_levels)
-    if kind == "dropped":
-        return Column(series.name, "dropped", reason="no value at all")
-    numbers = numbers_of(series)
+    numbers = _numbers(series)
+    if numbers.dtype.is_float() and numbers.is_nan().any():
+        numbers = numbers.fill_nan(None)
     if numbers.null_count() == len(numbers):
         return Column(series.name, "dropped", reason="no value at all")
-    minimum, maximum = float(numbers.min()), float(numbers.max())  # type: ignore[arg-type]
-    if not (np.isfinite(minimum) and np.isfinite(maximum)):
-        raise ValueError(infinite_value(numbers))
-    column = Column(series.name, kind, minimum, maximum)
+    column = Column(series.name, kind, float(numbers.min()), float(numbers.max()))  # type: ignore[arg-type]
+    if not (np.isfinite(column.minimum) and np.isfinite(column.maximum)):
+        raise ValueError(_where_infinite(series))
     factor, shift, span = column.scaling()
-    mean = float(numbers.mean())  # type: ignore[arg-type]
+    if numbers.dtype in _SMALL_INTEGERS:  # adding integers is exact, and faster
+        mean = int(numbers.sum()) / (len(numbers) - numbers.null_count())
+    else:
+        mean = float(numbers.mean())  # type: ignore[arg-type]
     if np.isfinite(mean):
         fill = (mean * factor - shift) / span
     else:  # the sum overflowed: scale first
-        fill = float(np.mean((numbers.drop_nulls().to_numpy().astype(np.float64) * factor - shift) / span))
-    return Column(series.name, kind, minimum, maximum, (min(max(fill, 0.0), 1.0),))
+        fill = float(np.mean((numbers.drop_nulls().to_numpy() * factor - shift) / span))
+    return Column(series.name, kind, column.minimum, column.maximum, (min(max(fill, 0.0), 1.0),))
 
 
-def infinite_value(numbers: pl.Series) -> str:
-    """Say where the first infinite value of a column stands and what to do about it."""
-    row = int(np.flatnonzero(numbers.is_infinite().fill_null(False).to_numpy())[0])
-    return (
-        f"column {numbers.name!r}, row {row} (counted from 0): {numbers[row]} is not finite; "
-        "put a number there, or leave it empty for the column's mean"
-    )
+def scale(column: Column, series: pl.Series, out: NDArray[np.float32]) -> int:
+    """Write a number, flag or date into `out`, scaled, and say how many values were missing."""
+    numbers = _numbers(_parsed(column, series) if series.dtype == pl.String else series)
+    values: NDArray[Any] = numbers.to_numpy()  # where integers are missing, floats and NaN
+    factor, shift, span = column.scaling()
+    if (
+        numbers.dtype in _SMALL_INTEGERS
+        and numbers.null_count() == 0
+        and all(abs(end) < 2**22 and end == int(end) for end in (column.minimum, column.maximum))
+    ):
+        # Differences of such integers are exact in float32, and then its division rounds as float64's would.
+        out[:] = values
+        if (shift, span) != (0.0, 1.0):
+            out -= shift
+            out /= span
+        return 0
+    n_missing = 0
+    for start in range(0, len(out), _BLOCK):
+        block = values[start : start + _BLOCK].astype(np.float64)
+        missing = np.isnan(block)
+        if np.isinf(block).any():
+            raise ValueError(_where_infinite(series))
+        with np.errstate(over="ignore"):
+            block *= factor
+            block -= shift
+            block /= span
+        np.clip(block, -LIMIT, LIMIT, out=block)
+        block[missing] = column.fill[0]
+        n_missing += int(missing.sum())
+        out[start : start + _BLOCK] = block
+    return n_missing
+
+
+def encode(column: Column, series: pl.Series, out: NDArray[np.float32]) -> tuple[int, int]:
+    """Write a text into `out`, a row per level, and say how many values were missing and how many unseen."""
+    texts = series.cast(pl.String)
+    codes = texts.cast(pl.Enum(column.levels), strict=False).to_physical()
+    known = codes.is_not_null().to_numpy()
+    out[:] = 0.0
+    out[codes.drop_nulls().to_numpy(), np.flatnonzero(known)] = 1.0
+    n_missing = texts.null_count()
+    if n_missing:
+        out[:, texts.is_null().to_numpy()] = np.array(column.fill, dtype=np.float32)[:, None]
+    return n_missing, len(texts) - int(known.sum()) - n_missing
+
+
+def _numbers(series: pl.Series) -> pl.Series:
+    """Turn a flag, a date or a number into integers of at most 64 bits or floats."""
+    dtype = series.dtype
+    if dtype == pl.Boolean:
+        return series.cast(pl.UInt8)
+    if dtype in (pl.Date, pl.Datetime):
+        return series.cast(pl.Datetime("us")).cast(pl.Int64)
+    if dtype == pl.Duration:
+        return series.cast(pl.Duration("us")).cast(pl.Int64)
+    if dtype == pl.Time:
+        return series.cast(pl.Int64) // 1_000
+    if dtype in _PLAIN_NUMBERS:
+        return series
+    return series.cast(pl.Float64)  # decimals, very wide integers, nothing but missing values
 
 
 def _fit_text(series: pl.Series, max_levels: int) -> Column:
     texts = series.drop_nulls()
     if texts.is_empty():
         return Column(series.name, "dropped", reason="no value at all")
-    if isinstance(
-        series.dtype, pl.Enum
-    ):  # the levels are declared, so all of them count, also those without a row
+    if isinstance(series.dtype, pl.Enum):  # declared levels all count, also those that no row has
         levels = series.dtype.categories.to_list()
         counts = np.bincount(texts.to_physical().to_numpy(), minlength=len(levels))
     else:
-        found = (
-            texts.cast(pl.String)
-            .value_counts(sort=False)
-            .sort(pl.nth(1), pl.nth(0), descending=[True, False])
-        )
-        if len(found) > max_levels and len(found) > len(texts) / 2:
-            return Column(series.name, "dropped", reason=f"{len(found):,} different texts, as an id has")
-        found = found.head(max_levels).sort(pl.nth(0))
-        levels, counts = found.to_series(0).to_list(), found.to_series(1).to_numpy()
+        found = pl.DataFrame({"level": texts.cast(pl.String)}).group_by("level").len()
+        if found.height > max_levels and found.height > len(texts) / 2:
+            return Column(series.name, "dropped", reason=f"{found.height:,} different texts, as an id has")
+        found = found.sort("len", "level", descending=[True, False]).head(max_levels).sort("level")
+        levels, counts = found["level"].to_list(), found["len"].to_numpy()
     shares: NDArray[np.float64] = counts / len(texts)
     return Column(series.name, "text", fill=tuple(shares.tolist()), levels=tuple(levels))
+
+
+def _where_infinite(series: pl.Series) -> str:
+    row = int(np.flatnonzero(np.isinf(series.cast(pl.Float64).to_numpy()))[0])
+    return (
+        f"column {series.name!r}, row {row} (counted from 0): {series[row]} is not finite; "
+        "put a number there, or leave it empty for the column's mean"
+    )
+
+
+def _parsed(column: Column, series: pl.Series) -> pl.Series:
+    """Read numbers that stand as texts, or say which text is none."""
+    numbers = series.cast(pl.Float64, strict=False)
+    bad = numbers.is_null() & series.is_not_null()
+    if bad.any():
+        row = int(np.flatnonzero(bad.to_numpy())[0])
+        raise ValueError(
+            f"column {column.name!r} was a {column.kind} in the training rows, "
+            f"but row {row} (counted from 0) holds the text {series[row]!r}"
+        )
+    return numbers

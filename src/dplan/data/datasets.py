@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from dplan.data.catalog import Source, source_of
 from dplan.data.home import data_home
+from dplan.data.raw import missing_raw_files, read_raw
 
-__all__ = ["Dataset", "load"]
+__all__ = ["Dataset", "find", "load"]
 
 _EMBEDDED = Path(__file__).with_name("covertype_mini.parquet")
 
@@ -25,17 +26,17 @@ class Dataset:
     source : Source
         What is known of the data set: ``source.label``, ``source.table_1``, ``source.cap``, …
     features : polars.DataFrame
-        The columns before preparing, one row per instance; texts are `polars.Enum` over the levels of the whole table,
-        so that one-hot encoding gives the same columns whatever rows are drawn.
-    classes : polars.Series
-        The class name of each row.
+        The columns before preparing, one row per instance; texts are `polars.Enum` over the levels of the
+        whole table, so that one-hot encoding gives the same columns whatever rows are drawn.
+    labels : polars.Series
+        The label column as the file has it; `classes` gives the names.
     path : pathlib.Path
         The file or folder that was read.
     """
 
     source: Source
     features: pl.DataFrame = field(repr=False)
-    classes: pl.Series = field(repr=False)
+    labels: pl.Series = field(repr=False)
     path: Path
 
     @property
@@ -64,6 +65,12 @@ class Dataset:
         return self.source.licence
 
     @cached_property
+    def classes(self) -> pl.Series:
+        """The class name of each row."""
+        names = self.source.class_names
+        return self.labels.replace_strict(names, return_dtype=pl.Enum(list(names.values()))).alias("class")
+
+    @cached_property
     def partial(self) -> tuple[str, ...]:
         """What is missing against the paper's Table 1, one sentence each; empty where nothing is."""
         found = self.counts()
@@ -76,22 +83,40 @@ class Dataset:
             sentences.append(f"{self.features.width} of {self.source.n_features} features")
         return tuple(sentences)
 
+    @property
+    def dimensions(self) -> int:
+        """Columns after one-hot encoding, the paper's D.
+
+        Examples
+        --------
+        >>> load("covertype-mini").dimensions
+        54
+        """
+        return sum(
+            len(dtype.categories) if isinstance(dtype, pl.Enum) else 1 for dtype in self.features.dtypes
+        )
+
     @cached_property
     def class_numbers(self) -> NDArray[np.int64]:
         """Per row: 0 for normal, k for the k-th anomaly class, -1 for a class that the paper does not use."""
         numbers = dict.fromkeys(self.normal, 0) | {name: k for k, name in enumerate(self.anomalies, start=1)}
-        return self.classes.replace_strict(numbers, default=-1, return_dtype=pl.Int64).to_numpy()
+        by_label = {label: numbers.get(name, -1) for label, name in self.source.class_names.items()}
+        return self.labels.replace_strict(by_label, return_dtype=pl.Int64).to_numpy()
 
     @cached_property
     def copy_groups(self) -> NDArray[np.int64]:
         """Per row: a number that rows with equal features share, counted in order of first appearance."""
         # Two different rows with one 64-bit hash would only be kept together in a split, which harms nothing.
-        hashes = self.features.hash_rows().to_numpy()
-        _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+        _, first, inverse = np.unique(hashes(self.features), return_index=True, return_inverse=True)
         rank = np.empty(len(first), dtype=np.int64)
         rank[np.argsort(first)] = np.arange(len(first))
         groups: NDArray[np.int64] = rank[inverse]
         return groups
+
+    @cached_property
+    def sorted_hashes(self) -> NDArray[np.uint64]:
+        """The hashes of all rows, in order of size, to look up whether a row stands in the table."""
+        return np.sort(hashes(self.features))
 
     def counts(self) -> dict[str, int]:
         """Rows per class, the normal classes counted together as ``"normal"``, unused classes left out.
@@ -130,23 +155,55 @@ def load(name: str, home: str | Path | None = None) -> Dataset:
     'CC BY 4.0'
     """
     source_of(name)  # an unknown name is told at once
-    if name == "covertype-mini":
-        path = _EMBEDDED
-    else:
+    place = find(name, home)
+    if place is None:
         folder = Path(home) if home is not None else data_home()
-        path = folder / f"{name}.parquet"
-        if not path.is_file():
-            raise FileNotFoundError(
-                f"data set {name!r} is not in {folder}: run `dplan data fetch {name}`, "
-                "or set DPLAN_DATA_HOME to the folder that holds it"
-            )
-    status = path.stat()
-    return _load_prepared(name, path, status.st_mtime_ns, status.st_size)
+        raise FileNotFoundError(
+            f"data set {name!r} is not in {folder}: run `dplan data fetch {name}`, "
+            "or set DPLAN_DATA_HOME to the folder that holds it"
+        )
+    # An experiment loads the same few tables thousands of times; a file that changed is read again.
+    status = place.stat()
+    return _load(name, place, status.st_mtime_ns, status.st_size)
 
 
-@lru_cache(maxsize=5)  # one place each; an experiment loads the same few tables thousands of times
-def _load_prepared(name: str, path: Path, mtime_ns: int, size: int) -> Dataset:
-    return from_source(source_of(name), pl.read_parquet(path), path)
+def find(name: str, home: str | Path | None = None) -> Path | None:
+    """Tell where a data set lies: its prepared file, else the folder with its publisher's files, else None.
+
+    Examples
+    --------
+    >>> find("covertype-mini").name
+    'covertype_mini.parquet'
+    >>> find("har", home="no-such-folder") is None
+    True
+    """
+    if name == "covertype-mini":
+        return _EMBEDDED
+    folder = Path(home) if home is not None else data_home()
+    prepared = folder / f"{name}.parquet"
+    if prepared.is_file():
+        return prepared
+    return None if missing_raw_files(name, folder) else folder
+
+
+@lru_cache(maxsize=8)
+def _load(name: str, place: Path, mtime_ns: int, size: int) -> Dataset:
+    if place.is_dir():
+        return from_source(source_of(name), read_raw(name, place), place)
+    try:
+        table = pl.read_parquet(place)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise ValueError(
+            f"{place} cannot be read ({str(error).splitlines()[0]}): "
+            f"remove it and run `dplan data fetch {name}`"
+        ) from error
+    return from_source(source_of(name), table, place)
+
+
+def hashes(features: pl.DataFrame) -> NDArray[np.uint64]:
+    """Give each row a number that equal rows share; good within one process only."""
+    numbers: NDArray[np.uint64] = features.hash_rows().to_numpy()
+    return numbers
 
 
 def from_source(source: Source, table: pl.DataFrame, path: Path) -> Dataset:
@@ -161,14 +218,11 @@ def from_source(source: Source, table: pl.DataFrame, path: Path) -> Dataset:
     features = features.with_columns(
         features[name].cast(pl.Enum(features[name].unique().drop_nulls().sort())) for name in texts
     )
-    return Dataset(source, features, _class_names(source, table[source.label], path), path)
-
-
-def _class_names(source: Source, labels: pl.Series, path: Path) -> pl.Series:
-    names = list(source.class_names.values())
+    labels = table[source.label]
     unknown = set(labels.unique()) - set(source.class_names)
     if unknown:
         raise ValueError(
-            f"{path}: column {source.label!r} holds {sorted(map(str, unknown))}, which {source.name} does not have"
+            f"{path}: column {source.label!r} holds {', '.join(map(repr, unknown))}, "
+            f"which is no class of {source.name}"
         )
-    return labels.replace_strict(dict(source.class_names), return_dtype=pl.Enum(names)).alias("class")
+    return Dataset(source, features, labels, path)

@@ -1,7 +1,7 @@
 """Drawing rows at random: the same seed gives the same rows on every machine and with every version of NumPy.
 
-NumPy keeps the raw output of its bit generators stable, but not its `permutation` and `choice`; so everything here is
-an ordering by raw random numbers.
+NumPy keeps the raw output of its bit generators stable, but not its `permutation` and `choice`; so
+everything here is an ordering by raw random numbers.
 """
 
 import numpy as np
@@ -54,8 +54,9 @@ def split_by_class(
 ) -> NDArray[np.bool_]:
     """Choose `share` of the rows of each class for the test, copies of a row never being parted.
 
-    Of the groups of equal rows `share` are taken, each whole, unless a class would get more than its share; rows
-    without a copy then fill up the rest, so each class reaches its share exactly unless it has too few of those.
+    Of the groups of equal rows `share` are taken, each whole, unless a class would get more than its share;
+    rows without a copy then fill up the rest, so each class reaches its share exactly unless it has too few
+    of those.
 
     Parameters
     ----------
@@ -106,19 +107,16 @@ def equal_shares(total: int, available: list[int]) -> list[int]:
     Examples
     --------
     >>> equal_shares(10, [100, 100, 100])
-    [4, 3, 3]
+    [3, 3, 4]
     >>> equal_shares(10, [1, 100, 100])
-    [1, 5, 4]
+    [1, 4, 5]
     >>> equal_shares(10, [1, 2, 3])
     [1, 2, 3]
     """
     shares = [0] * len(available)
-    left = min(total, sum(available))
-    while left:
-        open_classes = [k for k, n in enumerate(available) if shares[k] < n]
-        each, rest = divmod(left, len(open_classes))
-        for position, k in enumerate(open_classes):
-            more = min(each + (position < rest), available[k] - shares[k])
-            shares[k] += more
-            left -= more
+    left = total
+    by_size = sorted(range(len(available)), key=available.__getitem__)
+    for n_before, k in enumerate(by_size):  # what a small class cannot give, the larger ones do
+        shares[k] = min(available[k], left // (len(available) - n_before))
+        left -= shares[k]
     return shares

@@ -1,8 +1,8 @@
-"""Turning a table of mixed columns into the numbers in [0, 1] that detectors learn from, as in the paper's appendix."""
+"""Turning a table of mixed columns into numbers in [0, 1], as the paper's appendix A.1 does."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,14 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dplan.data.columns import LIMIT, Column, fit_column, infinite_value, numbers_of
+from dplan.data.columns import Column, encode, fit_column, scale
 
 __all__ = ["TablePreparer", "TransformReport"]
 
 Table = Any  # a polars or pandas frame, or whatever NumPy makes a two-dimensional array of
 
-_SMALL_INTEGERS = (pl.Int8, pl.UInt8, pl.Int16, pl.UInt16)
-_BLOCK_NUMBERS = 1 << 19  # numbers scaled at a time: as many as stay in the processor's cache
+_WORTH_THREADS = 10_000_000  # cells
 
 
 @dataclass(frozen=True)
@@ -39,18 +38,18 @@ class TransformReport:
 
 
 class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Prepare a table: one-hot for texts, the mean for missing values, min–max to [0, 1] (paper, appendix A.1).
+    """Prepare a table: one-hot for texts, the mean for missing values, min–max to [0, 1].
 
-    Columns are told apart by their type: numbers, booleans, dates and times become one column each, a text becomes one
-    column per level. Minimum, maximum, mean and levels come from the rows given to `fit` alone, so nothing leaks from
-    rows that are scored later; those are not clipped to [0, 1]. The levels of a `polars.Enum` column are taken as
-    declared.
+    Columns are told apart by their type: numbers, booleans, dates and times become one column each, a text
+    becomes one column per level. Minimum, maximum, mean and levels come from the rows given to `fit` alone,
+    so nothing leaks from rows that are scored later; those are not clipped to [0, 1]. The levels of a
+    `polars.Enum` column are taken as declared.
 
     Parameters
     ----------
     max_levels : int, default=255
-        A text with more levels keeps the most frequent ones, the others are treated as unseen. If more than half of
-        its values differ, it is dropped, as ids should be.
+        A text with more levels keeps the most frequent ones, the others are treated as unseen. If more than
+        half of its values differ, it is dropped, as ids should be.
 
     Attributes
     ----------
@@ -113,8 +112,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        ndarray of shape (n_rows, n_outputs), float32, C-contiguous
-            Finite numbers.
+        ndarray of shape (n_rows, n_outputs), float32
+            Finite numbers, stored column by column as tables are.
         """
         return self.transform_with_report(X)[0]
 
@@ -135,26 +134,26 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         frame = self._as_frame(X, fitting=False)
-        out = np.zeros((frame.height, sum(column.width for column in self.columns_)), dtype=np.float32)
-        missing: dict[str, int] = {}
-        unseen: dict[str, int] = {}
-        scaled: list[_Scaled] = []
-        position = 0
-        for column, series in zip(self.columns_, frame, strict=True):
+        ends = np.cumsum([column.width for column in self.columns_])
+        by_column = np.empty((int(ends[-1]), frame.height), dtype=np.float32)
+
+        def prepare(j: int) -> tuple[int, int]:
+            column, series = self.columns_[j], frame.to_series(j)
+            part = by_column[ends[j] - column.width : ends[j]]
+            if column.kind == "dropped":
+                return 0, 0
             if column.kind == "text":
-                n_unseen = _encode(column, series, out[:, position : position + column.width])
-                if n_unseen:
-                    unseen[column.name] = n_unseen
-            elif column.kind != "dropped":
-                scaled.append(_Scaled.of(column, series, position))
-            n_missing = (
-                scaled[-1].n_missing if scaled and scaled[-1].position == position else series.null_count()
-            )
-            if n_missing and column.kind != "dropped":
-                missing[column.name] = n_missing
-            position += column.width
-        _scale(scaled, out)
-        return out, TransformReport(missing, unseen)
+                return encode(column, series, part)
+            return scale(column, series, part[0]), 0
+
+        if frame.height * frame.width < _WORTH_THREADS:
+            counts = [prepare(j) for j in range(frame.width)]
+        else:  # a column is written by one thread alone, so the result is the same
+            with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
+                counts = list(pool.map(prepare, range(frame.width)))
+        missing = {name: n for name, (n, _) in zip(frame.columns, counts, strict=True) if n}
+        unseen = {name: n for name, (_, n) in zip(frame.columns, counts, strict=True) if n}
+        return by_column.T, TransformReport(missing, unseen)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
         """Name the output columns: the column's name, or ``column=level`` for a text.
@@ -218,13 +217,16 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         >>> TablePreparer.from_state(state).transform(table).tolist()
         [[0.0], [0.5], [1.0]]
         """
-        preparer = cls(max_levels=state["max_levels"])
-        preparer.columns_ = [
-            Column(**{**entry, "fill": tuple(entry["fill"]), "levels": tuple(entry["levels"])})
-            for entry in state["columns"]
-        ]
+        match state:
+            case {"max_levels": int(max_levels), "named": bool(named), "columns": [_, *_] as entries}:
+                preparer = cls(max_levels=max_levels)
+                preparer.columns_ = [Column.from_dict(entry) for entry in entries]
+            case _:
+                raise ValueError(
+                    "this is no state of a TablePreparer: max_levels, named and columns are needed"
+                )
         preparer.n_features_in_ = len(preparer.columns_)
-        if state["named"]:
+        if named:
             preparer.feature_names_in_ = np.array([column.name for column in preparer.columns_], dtype=object)
         return preparer
 
@@ -243,7 +245,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             _check_same_columns(self.feature_names_in_.tolist(), frame.columns)
         elif frame.width != self.n_features_in_:
             raise ValueError(
-                f"X has {frame.width} features, but TablePreparer is expecting {self.n_features_in_} features as input"
+                f"X has {frame.width} features, but TablePreparer is expecting "
+                f"{self.n_features_in_} features as input"
             )
         if frame.height == 0 or frame.width == 0:
             raise ValueError(
@@ -257,90 +260,6 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.categorical = True
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-@dataclass(frozen=True)
-class _Scaled:
-    """One numeric column on its way into the output."""
-
-    column: Column
-    position: int
-    values: NDArray[Any]  # missing values are NaN, which only floats can hold
-    n_missing: int
-    exact_in_float32: bool
-
-    @classmethod
-    def of(cls, column: Column, series: pl.Series, position: int) -> _Scaled:
-        if series.dtype == pl.String:
-            series = _parsed(column, series)
-        numbers = numbers_of(series)
-        if numbers.dtype.is_float() and numbers.is_infinite().any():
-            raise ValueError(infinite_value(numbers))
-        n_missing = numbers.null_count()
-        # Differences of small integers are exact in float32, and then its division rounds as float64's would.
-        exact = (
-            n_missing == 0
-            and numbers.dtype in _SMALL_INTEGERS
-            and all(abs(end) < 2**23 and end == int(end) for end in (column.minimum, column.maximum))
-        )
-        return cls(column, position, numbers.to_numpy(), n_missing, exact)
-
-
-def _scale(scaled: Sequence[_Scaled], out: NDArray[np.float32]) -> None:
-    """Scale columns into their places, a block of rows at a time because the output is stored by rows."""
-    for exact in (True, False):
-        chosen = [item for item in scaled if item.exact_in_float32 is exact]
-        if not chosen:
-            continue
-        rows = max(64, _BLOCK_NUMBERS // len(chosen))
-        block = np.empty((len(chosen), rows), dtype=np.float32 if exact else np.float64)
-        factor, shift, span = (
-            np.array(part, dtype=block.dtype)[:, None]
-            for part in zip(*(item.column.scaling() for item in chosen), strict=True)
-        )
-        fill = np.array([item.column.fill[0] for item in chosen])[:, None]
-        some_missing = any(item.n_missing for item in chosen)
-        places = np.array([item.position for item in chosen])
-        for start in range(0, len(out), rows):
-            part = block[:, : len(out) - start]
-            for j, item in enumerate(chosen):
-                part[j] = item.values[start : start + rows]
-            if not exact:
-                part *= factor
-            with np.errstate(over="ignore"):
-                part -= shift
-                part /= span
-            if not exact:
-                np.clip(part, -LIMIT, LIMIT, out=part)
-            if some_missing:
-                np.copyto(part, fill, where=np.isnan(part))
-            out[start : start + rows, places] = part.T
-
-
-def _encode(column: Column, series: pl.Series, out: NDArray[np.float32]) -> int:
-    """One-hot encode a text into zeros and say how many values had no level."""
-    texts = series.cast(pl.String)
-    codes = texts.cast(pl.Enum(column.levels), strict=False).to_physical()
-    missing = texts.is_null().to_numpy()
-    known = codes.is_not_null().to_numpy()
-    rows = np.flatnonzero(known)
-    out[rows, codes.drop_nulls().to_numpy()] = 1.0
-    if missing.any():
-        out[missing] = column.fill
-    return len(out) - len(rows) - int(missing.sum())
-
-
-def _parsed(column: Column, series: pl.Series) -> pl.Series:
-    """Read numbers that stand as texts, or say which text is none."""
-    numbers = series.cast(pl.Float64, strict=False)
-    bad = numbers.is_null() & series.is_not_null()
-    if bad.any():
-        row = int(np.flatnonzero(bad.to_numpy())[0])
-        raise ValueError(
-            f"column {column.name!r} was a {column.kind} in the training rows, "
-            f"but row {row} (counted from 0) holds the text {series[row]!r}"
-        )
-    return numbers
 
 
 def _check_same_columns(expected: list[str], found: list[str]) -> None:

@@ -1,13 +1,14 @@
 """The paper's experiments by name: 13 data sets with one known class, 35 with more, and six pollution rates.
 
-An id names what is known and how polluted the unlabelled rows are; which rows are drawn also depends on the seed and
-the protocol. A change of any rule that would draw other rows gets a new version, the old one stays.
+An id names what is known and how polluted the unlabelled rows are; which rows are drawn also depends on the
+seed and the protocol. A change of any rule that would draw other rows gets a new version, the old one
+stays.
 
-===============================  ==================================================================================
+===============================  =====================================================================
 ``unsw_nb15/dos-v1``             Scenario I: DoS is known, 2 % of the unlabelled rows are anomalies
 ``unsw_nb15/dos-known3-v1``      Scenario II: DoS and two more classes are known
 ``unsw_nb15/dos-pollution6-v1``  DoS is known, 6 % of the unlabelled rows are anomalies
-===============================  ==================================================================================
+===============================  =====================================================================
 """
 
 from dataclasses import dataclass
@@ -98,7 +99,7 @@ def scenario_id(id: str) -> ScenarioId:
 
 
 def added_classes(anomalies: tuple[str, ...], first: str) -> tuple[str, ...]:
-    """Give the known classes in the order in which Scenario II adds them: random, but fixed for each first class."""
+    """Give the order in which Scenario II makes classes known: random, but fixed for each first class."""
     k = anomalies.index(first)
     others = np.array([j for j in range(len(anomalies)) if j != k])
     order = Stream(_VERSION, 2, k).shuffled(others)

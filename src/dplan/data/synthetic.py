@@ -1,12 +1,13 @@
 """Synthetic anomalies, for pollution beyond what a data set's real anomalies can give.
 
-As the authors' group does in DevNet: a real training anomaly with 5 % of its features swapped for another one's.
+As the authors' group does in DevNet: a real training anomaly with 5 % of its features swapped for another
+one's.
 """
 
 import numpy as np
 import polars as pl
 
-from dplan.data.datasets import Dataset
+from dplan.data.datasets import Dataset, hashes
 from dplan.data.drawing import Rows, Stream
 
 __all__ = ["synthetic_anomalies"]
@@ -19,7 +20,7 @@ _MAX_BARREN_BATCHES = 50
 def synthetic_anomalies(
     dataset: Dataset, pool: Rows, n: int, stream: Stream
 ) -> tuple[pl.DataFrame | None, Rows]:
-    """Make `n` rows, each a row of `pool` with 5 % of its features (at least one) taken from another row of `pool`.
+    """Make `n` rows, each a row of `pool` with 5 % of its features (at least one) from another row of `pool`.
 
     A made row that equals a row of the table is drawn again: it would be a copy, perhaps of a test row.
 
@@ -49,7 +50,6 @@ def synthetic_anomalies(
         )
     names = dataset.features.columns
     n_swapped = max(1, int(_SWAPPED_SHARE * len(names)))
-    real_hashes = dataset.features.hash_rows().unique()
     made: list[pl.DataFrame] = []
     origins: list[Rows] = []
     n_made = 0
@@ -62,13 +62,15 @@ def synthetic_anomalies(
             pl.when(pl.Series(swapped[:, j])).then(other[name]).otherwise(mine[name]).alias(name)
             for j, name in enumerate(names)
         )
-        new = ~mixed.hash_rows().is_in(real_hashes.implode()).to_numpy()
+        numbers = hashes(mixed)
+        places = np.searchsorted(dataset.sorted_hashes, numbers) % len(dataset.sorted_hashes)
+        new = dataset.sorted_hashes[places] != numbers
         made.append(mixed.filter(new))
         origins.append(pool[first][new])
         n_made += int(new.sum())
         if n_made >= n:
             return pl.concat(made)[:n], np.concatenate(origins)[:n]
     raise ValueError(
-        f"{n_made} of {n} synthetic anomalies could be made: the {len(pool)} real ones of {dataset.name} are too "
-        "much alike; ask for a lower contamination"
+        f"{n_made} of {n} synthetic anomalies could be made: the {len(pool)} real ones of "
+        f"{dataset.name} are too much alike; ask for a lower contamination"
     )

@@ -1,10 +1,10 @@
 """Building one of the paper's experiments: a few labelled anomalies, polluted unlabelled rows, and a test.
 
-The rules are readings 17 to 22 of the paper: 80 % of each class for training and 20 % for the test; 60 labelled rows
-per known class; anomalies of all classes in equal shares among the unlabelled rows; synthetic ones where real ones run
-out. Every draw has a stream of its own, so experiments that differ in one point share everything else: all scenarios
-of a data set have one test set, Scenario II adds labelled rows to those of Scenario I, and a higher pollution adds
-anomalies to a lower one.
+The rules are readings 17 to 22 of the paper: 80 % of each class for training and 20 % for the test; 60
+labelled rows per known class; anomalies of all classes in equal shares among the unlabelled rows; synthetic
+ones where real ones run out. Every draw has a stream of its own, so experiments that differ in one point
+share everything else: all scenarios of a data set have one test set, Scenario II adds labelled rows to
+those of Scenario I, and a higher pollution adds anomalies to a lower one.
 """
 
 from dataclasses import dataclass, field
@@ -125,12 +125,12 @@ class Task:
     @cached_property
     def X(self) -> NDArray[np.float32]:
         """Training rows, prepared: float32 in [0, 1], made when first asked for."""
-        return self.preparer.transform(self.features)
+        return np.ascontiguousarray(self.preparer.transform(self.features))
 
     @cached_property
     def X_test(self) -> NDArray[np.float32]:
-        """Test rows, prepared as the training rows are; a value beyond the training range lies beyond [0, 1]."""
-        return self.preparer.transform(self.features_test)
+        """Test rows, prepared as the training rows are; values beyond their range lie beyond [0, 1]."""
+        return np.ascontiguousarray(self.preparer.transform(self.features_test))
 
 
 def scenario(
@@ -149,8 +149,8 @@ def scenario(
     id : str
         What is known and how polluted the unlabelled rows are; `scenarios` lists all ids.
     seed : int, default=0
-        With ``resampled``, every seed draws other rows. With ``fixed``, all seeds give the same rows and only the
-        detector's own randomness is left to vary.
+        With ``resampled``, every seed draws other rows. With ``fixed``, all seeds give the same rows and
+        only the detector's own randomness is left to vary.
     protocol : {"resampled", "fixed"}, default="resampled"
         ``fixed`` is how the paper's small standard deviations come about, ``resampled`` the honest one.
     n_labelled : int, default=60
@@ -197,7 +197,8 @@ def scenario(
                 f"class {name}: {len(order)} labelled rows instead of {n}, all that the training rows have"
             )
         labelled.append(order[:n])
-        # Contaminants come from the other end of the same order, so that labelling more rows hardly changes them.
+        # Contaminants come from the other end of the same order, so that labelling more rows hardly changes
+        # them.
         unlabelled_anomalies.append(order[n:][::-1])
 
     normal = training[classes[training] == 0]
@@ -231,14 +232,14 @@ def scenario(
 
 
 def _places(unlabelled_rows: Rows, order: Rows) -> Rows:
-    """Give the order in which the shuffled rows call for the synthetic ones, which stand last before shuffling."""
+    """Give the order in which shuffled rows call for the synthetic ones, which stood last before."""
     n_real = int((unlabelled_rows >= 0).sum())
     called: Rows = order[order >= n_real] - n_real
     return called
 
 
 def _split(dataset: Dataset, seed: int) -> tuple[Rows, Rows]:
-    """Cap the anomaly classes, then part 80 % of each class from 20 %, no row being parted from its copies."""
+    """Cap the anomaly classes, then part 80 % of each class from 20 %; copies of a row stay together."""
     classes = dataset.class_numbers
     kept: list[Rows] = []
     for k in range(len(dataset.anomalies) + 1):

@@ -24,8 +24,13 @@ def column_scale(X: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[
     >>> column_scale(np.array([[1.0, 5.0], [3.0, 5.0]]))
     (array([0.5, 2.5]), array([1., 0.]))
     """
-    low = 0.5 * X.min(axis=0).astype(np.float64)
-    half_range = 0.5 * X.max(axis=0).astype(np.float64) - low
+    lowest, highest = X[0].copy(), X[0].copy()
+    for start in range(0, len(X), 256):  # both in one pass through memory
+        chunk = X[start : start + 256]
+        np.minimum(lowest, chunk.min(axis=0), out=lowest)
+        np.maximum(highest, chunk.max(axis=0), out=highest)
+    low = 0.5 * lowest.astype(np.float64)
+    half_range = 0.5 * highest.astype(np.float64) - low
     inverse = np.zeros_like(half_range)
     np.divide(1.0, half_range, out=inverse, where=half_range > 1e-300)
     return low, inverse

@@ -1,0 +1,141 @@
+"""How the deep competitors learn: epochs of minibatches, DevNet's optimiser, and the best epoch kept.
+
+A detector of this family is a subclass of `DeepDetector` that writes down three things:
+
+- a sampler: returns the rows of the next minibatch each time it is called,
+- a loss: takes the network's outputs for these rows and returns its mean over the minibatch, and the gradient of that
+  mean by the outputs,
+- a score: made of the network's outputs for the rows to be scored.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplan import perceptron
+from dplan.detectors._base import Callback, Detector
+from dplan.detectors._checks import check_hidden_units, check_integer, check_number
+from dplan.detectors._isolation import labelled_or_stand_ins
+from dplan.detectors._minibatches import Indices
+from dplan.perceptron import Floats, Sizes
+
+Sampler = Callable[[], Floats]
+Loss = Callable[[Floats], tuple[float, Floats]]
+Step = Callable[[Floats, Floats], None]
+
+# Keras's RMSprop as DevNet uses it: the share that running means keep, what is added to the denominator, and the
+# largest norm of the gradient of all weights together.
+_DECAY, _EPSILON, _MAX_NORM = 0.9, 1e-7, 1.0
+
+
+class Network(NamedTuple):
+    """A network to be trained, and what is special about some of its weights."""
+
+    sizes: Sizes
+    theta: Floats
+    l2: float  # weight decay
+    n_decayed: int  # kernels that decay, counted from the inputs
+    frozen: Indices  # weights that do not learn
+
+
+def new_network(sizes: Sizes, l2: float, n_decayed: int, rng: np.random.Generator) -> Network:
+    """Return a network with fresh weights, all of which learn."""
+    return Network(sizes, perceptron.glorot_uniform(sizes, rng), l2, n_decayed, np.empty(0, dtype=np.int64))
+
+
+def clipped_rmsprop(n_weights: int, learning_rate: float) -> Step:
+    """Return DevNet's optimiser."""
+    square = np.zeros(n_weights, dtype=np.float32)
+
+    def step(theta: Floats, gradient: Floats) -> None:
+        perceptron.clip_by_norm(gradient, _MAX_NORM)
+        perceptron.rmsprop(theta, gradient, square, learning_rate, _DECAY, _EPSILON)
+
+    return step
+
+
+def train(
+    network: Network, sampler: Sampler, loss: Loss, step: Step, n_epochs: int, epoch_batches: int
+) -> Iterator[float]:
+    """Train the network in place and yield the mean loss of each epoch, weight decay included."""
+    sizes, theta, l2, n_decayed, frozen = network
+    gradient = np.zeros_like(theta)
+    for _ in range(n_epochs):
+        total = 0.0
+        for _ in range(epoch_batches):
+            passed = tuple(perceptron.forward(theta, sizes, sampler(), 0.0, None))
+            mean_loss, slopes = loss(passed[-1])
+            penalty = perceptron.backward_with_decay(theta, sizes, passed, slopes, n_decayed, l2, gradient)
+            gradient[frozen] = 0
+            step(theta, gradient)
+            total += mean_loss + penalty
+        yield total / epoch_batches
+
+
+class DeepDetector(Detector):
+    """A detector that trains a small network on minibatches; the defaults are DevNet's."""
+
+    def __init__(
+        self,
+        *,
+        hidden_units: int | tuple[int, ...] = (20,),
+        n_epochs: int = 50,
+        epoch_batches: int = 20,
+        batch_size: int = 512,
+        learning_rate: float = 0.001,
+        l2: float = 0.01,
+        scale: bool = True,
+        contamination: float = 0.02,
+        random_state: Any = None,
+        callback: Callback | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.hidden_units = hidden_units
+        self.n_epochs = n_epochs
+        self.epoch_batches = epoch_batches
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.l2 = l2
+        self.scale = scale
+        self.contamination = contamination
+        self.random_state = random_state
+        self.callback = callback
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        check_hidden_units(self.hidden_units)
+        for name in ("n_epochs", "epoch_batches"):
+            check_integer(name, getattr(self, name), minimum=1)
+        check_integer("batch_size", self.batch_size, minimum=4)
+        check_number("learning_rate", self.learning_rate, "(0, inf)")
+        check_number("l2", self.l2, "[0, inf)")
+
+    def _parts(
+        self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator
+    ) -> tuple[Floats, Indices, Indices]:
+        """Return all rows, scaled, and the numbers of the anomalies and of the unlabelled rows among them."""
+        rows = self._arrange(X, np.arange(len(X)))
+        anomalies, unlabelled = labelled_or_stand_ins(rows, labels, rng)
+        return rows, anomalies, unlabelled
+
+    def _learn(
+        self, network: Network, sampler: Sampler, loss: Loss, step: Step | None = None, epoch_batches: int = 0
+    ) -> None:
+        """Train, as DevNet does if nothing else is given, and keep the weights of the epoch with the lowest loss."""
+        step = step or clipped_rmsprop(len(network.theta), float(self.learning_rate))
+        epoch_batches = epoch_batches or int(self.epoch_batches)
+        # While no epoch had a finite loss, the weights are the live ones: the base class finds out if they diverged.
+        self.layer_sizes_, lowest = network.sizes, np.inf
+        self._keep(network.theta)
+        for mean_loss in train(network, sampler, loss, step, int(self.n_epochs), epoch_batches):
+            if mean_loss < lowest:
+                lowest = mean_loss
+                self._keep(network.theta.copy())
+            if self._record(loss=mean_loss):
+                break
+
+    def _keep(self, theta: Floats) -> None:
+        """Make weights the ones to score with; subclasses derive from them what their score needs."""
+        self.weights_ = theta

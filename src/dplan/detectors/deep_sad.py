@@ -1,0 +1,197 @@
+"""Deep SAD (Ruff et al., ICLR 2020), as the DPLAN paper adapts it to labelled anomalies only."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplan import perceptron
+from dplan._compile import compiled
+from dplan.detectors._base import Callback
+from dplan.detectors._checks import check_choice, check_hidden_units, check_number
+from dplan.detectors._deep import DeepDetector, Network, new_network
+from dplan.detectors._minibatches import HalfAndHalf, Indices, weighted_mean
+from dplan.perceptron import Floats, Sizes
+
+LOSSES = {
+    "margin": False,  # labelled anomalies stay at least a margin away from the centre: the DPLAN paper's
+    "inverse": True,  # they pay the inverse of their distance: Deep SAD's own
+}
+
+_NEAREST_CENTRE = 0.1  # a unit whose centre is near zero could be met by switching it off
+_LEAST_DISTANCE = 1e-6  # keeps the inverse finite
+
+
+class DeepSAD(DeepDetector):
+    """Deep semi-supervised anomaly detection.
+
+    A representation draws the unlabelled rows together around a fixed centre and keeps the labelled anomalies away from
+    it. The squared distance to the centre is the anomaly score.
+
+    Parameters
+    ----------
+    loss : {"margin", "inverse"}, default="margin"
+        What labelled anomalies pay: "margin" is max(0, M - distance²), the DPLAN paper's adaptation; "inverse" is
+        1 / distance², the loss of Deep SAD's own paper with η = 1, a different method.
+    margin : float, default=5.0
+        M. Our reading: DevNet's margin, as the DPLAN paper names none.
+    hidden_units : int or tuple of int, default=(20,)
+        ReLU units per layer, without biases; the last layer is the representation. From the DPLAN paper.
+    n_epochs, epoch_batches, batch_size : int, default=50, 20, 512
+        Epochs, minibatches of an epoch, rows of a minibatch, half of them labelled. DevNet's, as the DPLAN paper says.
+    learning_rate : float, default=0.001
+        Of RMSprop, with the gradient's norm clipped to 1. DevNet's, as the DPLAN paper says.
+    l2 : float, default=0.01
+        Weight decay on all kernels. DevNet's.
+    scale : bool, default=True
+        Scale every column to [0, 1] by the training rows.
+    contamination : float, default=0.02
+        Share of the unlabelled rows that `predict` calls anomalous. It sets the threshold and nothing else.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed. The same seed gives the same bytes.
+    callback : callable or None, default=None
+        Called after each epoch as ``callback(detector, figures)``; training stops if it returns True. The detector
+        scores as it would if training stopped there.
+    verbose : int, default=0
+        If not 0, one line per epoch goes to the logger "dplan".
+
+    Attributes
+    ----------
+    centre_ : ndarray of float32
+        The mean representation of the unlabelled rows before training; entries below 0.1 are set to 0.1.
+    weights_, layer_sizes_ : ndarray
+        The network of the epoch with the lowest loss, laid out as `dplan.perceptron` says.
+    history_ : dict of list
+        Per epoch: loss (mean over its minibatches, weight decay included) and seconds (since the start).
+
+    Notes
+    -----
+    Without any labelled row, the minibatches hold unlabelled rows only: the method is then the one-class Deep SVDD.
+
+    References
+    ----------
+    L. Ruff, R. Vandermeulen, N. Görnitz, A. Binder, E. Müller, K.-R. Müller, M. Kloft: Deep Semi-Supervised Anomaly
+    Detection. ICLR 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dplan import DeepSAD
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 5))
+    >>> X[:50] += 4  # anomalies, of which ten are known
+    >>> y = np.zeros(1000, dtype=int)
+    >>> y[:10] = 1
+    >>> scores = DeepSAD(random_state=0).fit(X, y).anomaly_score(X)
+    >>> bool(scores[:50].mean() > scores[50:].mean())
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        loss: str = "margin",
+        margin: float = 5.0,
+        hidden_units: int | tuple[int, ...] = (20,),
+        n_epochs: int = 50,
+        epoch_batches: int = 20,
+        batch_size: int = 512,
+        learning_rate: float = 0.001,
+        l2: float = 0.01,
+        scale: bool = True,
+        contamination: float = 0.02,
+        random_state: Any = None,
+        callback: Callback | None = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            hidden_units=hidden_units,
+            n_epochs=n_epochs,
+            epoch_batches=epoch_batches,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            l2=l2,
+            scale=scale,
+            contamination=contamination,
+            random_state=random_state,
+            callback=callback,
+            verbose=verbose,
+        )
+        self.loss = loss
+        self.margin = margin
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("loss", self.loss, LOSSES)
+        check_number("margin", self.margin, "(0, inf)")
+
+    def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
+        rows = self._arrange(X, np.arange(len(X)))
+        labelled, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
+        sampler = HalfAndHalf(rows, labelled, unlabelled, int(self.batch_size), rng)
+        network = without_biases(X.shape[1], check_hidden_units(self.hidden_units), float(self.l2), rng)
+        self.centre_ = centre = first_centre(network, rows, unlabelled)
+        margin, inverse = float(self.margin), LOSSES[self.loss]
+        # The margin loss is mean over D^u + mean over D^a, each half as heavy as a whole minibatch.
+        heaviness = np.float32(2 if len(labelled) and not inverse else 1)
+
+        def loss(outputs: Floats) -> tuple[float, Floats]:
+            losses, slopes = sphere_loss(outputs, sampler.anomalous, centre, margin, inverse)
+            return weighted_mean(losses, slopes, heaviness * sampler.weights), slopes
+
+        self._learn(network, sampler, loss)
+
+    def _score(self, rows: Floats) -> NDArray[np.floating]:
+        return squared_distances(perceptron.outputs(self.weights_, self.layer_sizes_, rows), self.centre_)
+
+
+def without_biases(
+    n_columns: int, hidden_units: tuple[int, ...], l2: float, rng: np.random.Generator
+) -> Network:
+    """Return a network of ReLU layers; a bias could map every row to the centre, so they stay zero."""
+    sizes: Sizes = np.array([n_columns, *hidden_units], dtype=np.int64)
+    network = new_network(sizes, l2, len(hidden_units), rng)
+    is_bias = np.zeros_like(network.theta)
+    for _, biases in perceptron.unflatten(is_bias, sizes):
+        biases[:] = 1
+    return network._replace(frozen=np.flatnonzero(is_bias))
+
+
+def first_centre(network: Network, rows: Floats, unlabelled: Indices) -> Floats:
+    """Return the mean representation of the unlabelled rows, with no entry nearer to zero than 0.1."""
+    total = np.zeros(network.sizes[-1])
+    for start in range(0, len(unlabelled), 4096):
+        piece = rows[unlabelled[start : start + 4096]]
+        total += perceptron.represent(network.theta, network.sizes, piece).sum(axis=0, dtype=np.float64)
+    return np.maximum(total / len(unlabelled), _NEAREST_CENTRE).astype(np.float32)
+
+
+@compiled
+def squared_distances(outputs: Floats, centre: Floats) -> Floats:
+    """Return ‖φ - c‖² of each row, where φ is the output after ReLU."""
+    distances = np.zeros(len(outputs), dtype=np.float32)
+    for row in range(len(outputs)):
+        for unit in range(len(centre)):
+            gap = max(outputs[row, unit], np.float32(0)) - centre[unit]
+            distances[row] += gap * gap
+    return distances
+
+
+@compiled
+def sphere_loss(
+    outputs: Floats, anomalous: NDArray[np.bool_], centre: Floats, margin: float, inverse: bool
+) -> tuple[Floats, Floats]:
+    """Return the loss of each row, given its outputs before ReLU, and its gradient by them."""
+    losses, slopes = squared_distances(outputs, centre), np.empty_like(outputs)
+    for row in range(len(outputs)):
+        distance, by_distance = losses[row], np.float32(1)
+        if anomalous[row] and inverse:
+            losses[row] = 1 / (distance + _LEAST_DISTANCE)
+            by_distance = -losses[row] * losses[row]
+        elif anomalous[row]:
+            losses[row] = max(0.0, margin - distance)
+            by_distance = np.float32(-1 if distance < margin else 0)
+        for unit in range(len(centre)):
+            value = outputs[row, unit]
+            slopes[row, unit] = 2 * by_distance * (value - centre[unit]) if value > 0 else 0
+    return losses, slopes

@@ -1,0 +1,128 @@
+"""DUA: DevNet with pseudo anomalies from an unsupervised detector (Pang et al., KDD 2021, Section 5.2)."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplan.detectors._base import Callback
+from dplan.detectors._checks import check_number
+from dplan.detectors._isolation import split_off_most_isolated
+from dplan.detectors._minibatches import Indices
+from dplan.detectors.devnet import DevNet
+from dplan.perceptron import Floats
+
+# The shares that the paper tried; it reports the best of them, the second.
+PAPER_SHARES = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.02, 0.04)
+
+
+class DUA(DevNet):
+    """DevNet with an additional detector of unlabelled anomalies.
+
+    An isolation forest on the raw features ranks the unlabelled rows. Those at the top become pseudo anomalies: they
+    leave the unlabelled rows and join the labelled ones. Then `DevNet` learns from both.
+
+    Parameters
+    ----------
+    pseudo_share : float, default=0.0005
+        Share of the unlabelled rows that become pseudo anomalies, at least one row. The paper tried 0.0001, 0.0005,
+        0.001, 0.005, 0.01, 0.02 and 0.04 (`dplan.detectors.dua.PAPER_SHARES`) and reports 0.0005.
+    margin : float, default=5.0
+        Standard deviations that part anomalies from the prior's mean. From DevNet.
+    hidden_units : int or tuple of int, default=(20,)
+        ReLU units per hidden layer. From DevNet.
+    n_epochs, epoch_batches, batch_size : int, default=50, 20, 512
+        Epochs, minibatches of an epoch, rows of a minibatch, half of them (pseudo) anomalies. From DevNet.
+    learning_rate : float, default=0.001
+        Of RMSprop. From DevNet.
+    l2 : float, default=0.01
+        Weight decay on the hidden kernels. From DevNet.
+    scale : bool, default=True
+        Scale every column to [0, 1] by the training rows.
+    contamination : float, default=0.02
+        Share of the unlabelled rows that `predict` calls anomalous. It sets the threshold and nothing else.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed. The same seed gives the same bytes.
+    callback : callable or None, default=None
+        Called after each epoch as ``callback(detector, figures)``; training stops if it returns True. The detector
+        scores as it would if training stopped there.
+    verbose : int, default=0
+        If not 0, one line per epoch goes to the logger "dplan".
+
+    Attributes
+    ----------
+    pseudo_anomalies_ : ndarray of int64
+        Numbers of the training rows that became pseudo anomalies.
+    weights_, layer_sizes_ : ndarray
+        The network of the epoch with the lowest loss, laid out as `dplan.perceptron` says.
+    history_ : dict of list
+        Per epoch: loss (mean over its minibatches, weight decay included) and seconds (since the start).
+
+    Notes
+    -----
+    Without any labelled row, it learns from the pseudo anomalies alone.
+
+    References
+    ----------
+    G. Pang, A. van den Hengel, C. Shen, L. Cao: Toward Deep Supervised Anomaly Detection: Reinforcement Learning from
+    Partially Labeled Anomaly Data. KDD 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dplan import DUA
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 5))
+    >>> X[:50] += 4  # anomalies, of which ten are known
+    >>> y = np.zeros(1000, dtype=int)
+    >>> y[:10] = 1
+    >>> detector = DUA(pseudo_share=0.01, random_state=0).fit(X, y)
+    >>> len(detector.pseudo_anomalies_)
+    10
+    """
+
+    def __init__(
+        self,
+        *,
+        pseudo_share: float = 0.0005,
+        margin: float = 5.0,
+        hidden_units: int | tuple[int, ...] = (20,),
+        n_epochs: int = 50,
+        epoch_batches: int = 20,
+        batch_size: int = 512,
+        learning_rate: float = 0.001,
+        l2: float = 0.01,
+        scale: bool = True,
+        contamination: float = 0.02,
+        random_state: Any = None,
+        callback: Callback | None = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            margin=margin,
+            hidden_units=hidden_units,
+            n_epochs=n_epochs,
+            epoch_batches=epoch_batches,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            l2=l2,
+            scale=scale,
+            contamination=contamination,
+            random_state=random_state,
+            callback=callback,
+            verbose=verbose,
+        )
+        self.pseudo_share = pseudo_share
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("pseudo_share", self.pseudo_share, "(0, 1)")
+
+    def _parts(
+        self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator
+    ) -> tuple[Floats, Indices, Indices]:
+        rows = self._arrange(X, np.arange(len(X)))
+        labelled, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
+        count = max(1, round(self.pseudo_share * len(unlabelled)))
+        self.pseudo_anomalies_, unlabelled = split_off_most_isolated(rows, unlabelled, count, rng)
+        return rows, np.concatenate([labelled, self.pseudo_anomalies_]), unlabelled

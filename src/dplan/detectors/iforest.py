@@ -1,0 +1,119 @@
+"""iForest: isolation forest (Liu et al., ICDM 2008), by scikit-learn."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import IsolationForest
+
+from dplan.agent.forest import average_path_length
+from dplan.detectors._base import Callback, Detector
+from dplan.detectors._checks import check_integer
+from dplan.detectors._minibatches import Indices
+from dplan.detectors._trees import Trees, join_trees, sum_of_leaves
+from dplan.perceptron import Floats
+
+
+class IForest(Detector):
+    """Isolation forest. Unsupervised: it ignores labels.
+
+    Random splits isolate a row that is unlike the others after few steps. Labelled rows are known not to be normal, so
+    the forest is grown on the unlabelled rows only; what their labels are is not used.
+
+    Parameters
+    ----------
+    n_trees : int, default=100
+        Trees of the forest. From the paper.
+    tree_size : int, default=256
+        Rows per tree. From the paper.
+    scale : bool, default=True
+        Scale every column to [0, 1] by the training rows. It does not change the ranking beyond rounding.
+    contamination : float, default=0.02
+        Share of the unlabelled rows that `predict` calls anomalous. It sets the threshold and nothing else.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed. The same seed gives the same bytes.
+    callback : callable or None, default=None
+        Called once the forest is grown, as ``callback(detector, figures)``.
+    verbose : int, default=0
+        If not 0, one line goes to the logger "dplan".
+
+    Attributes
+    ----------
+    trees_ : tuple of ndarray
+        The nodes of all trees: roots, children, features, thresholds and the path length of leaves.
+    usual_path_length_ : float
+        Path lengths are measured by this: the mean depth of a search among `tree_size` rows.
+    history_ : dict of list
+        One entry: trees and seconds.
+
+    References
+    ----------
+    F. T. Liu, K. M. Ting, Z.-H. Zhou: Isolation Forest. ICDM 2008.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dplan import IForest
+    >>> X = np.random.default_rng(0).normal(size=(1000, 5))
+    >>> X[7] = 9
+    >>> int(IForest(random_state=0).fit(X).anomaly_score(X).argmax())
+    7
+    """
+
+    uses_labels = False
+
+    def __init__(
+        self,
+        *,
+        n_trees: int = 100,
+        tree_size: int = 256,
+        scale: bool = True,
+        contamination: float = 0.02,
+        random_state: Any = None,
+        callback: Callback | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_trees = n_trees
+        self.tree_size = tree_size
+        self.scale = scale
+        self.contamination = contamination
+        self.random_state = random_state
+        self.callback = callback
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        check_integer("n_trees", self.n_trees, minimum=1)
+        check_integer("tree_size", self.tree_size, minimum=2)
+
+    def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
+        rows = self._arrange(X, np.flatnonzero(labels == 0))
+        forest = IsolationForest(
+            n_estimators=int(self.n_trees),
+            max_samples=min(int(self.tree_size), len(rows)),
+            random_state=int(rng.integers(2**31)),
+        ).fit(rows)
+        self.trees_ = join_trees([path_lengths(tree.tree_) for tree in forest.estimators_])
+        self.usual_path_length_ = average_path_length(forest.max_samples_)
+        self._record(trees=float(self.n_trees))
+
+    def _score(self, rows: Floats) -> NDArray[np.floating]:
+        mean_length = sum_of_leaves(self.trees_, rows) / len(self.trees_.roots)
+        return np.exp2(-mean_length / max(self.usual_path_length_, 1.0))
+
+
+def path_lengths(tree: Any) -> Trees:
+    """Read off one of scikit-learn's trees; a leaf's value is the expected depth of a row that ends there."""
+    nodes = np.arange(tree.node_count)
+    is_leaf = tree.children_left < 0
+    children = np.stack([tree.children_left, tree.children_right], axis=1)
+    depths = np.zeros(tree.node_count)
+    for node in nodes[~is_leaf]:  # children are numbered after their parent
+        depths[children[node]] = depths[node] + 1
+    beyond = np.array([average_path_length(int(n)) for n in tree.n_node_samples])
+    return Trees(
+        roots=np.zeros(1, dtype=np.int64),
+        children=np.where(is_leaf[:, None], nodes[:, None], children),
+        features=np.maximum(tree.feature, 0),
+        thresholds=tree.threshold,
+        values=np.where(is_leaf, depths + beyond, 0.0),
+    )

@@ -1,0 +1,175 @@
+"""PReNet: pairwise relation prediction (Pang et al., KDD 2023)."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplan import perceptron
+from dplan._compile import compiled
+from dplan.detectors._checks import check_hidden_units
+from dplan.detectors._deep import DeepDetector, new_network
+from dplan.detectors._minibatches import Indices, gather, one_by_one
+from dplan.perceptron import Floats
+
+# What a pair is worth: anomaly–anomaly, anomaly–unlabelled, unlabelled–unlabelled.
+BOTH, ONE, NEITHER = 8.0, 4.0, 0.0
+
+_N_REFERENCES = 30
+
+
+class PReNet(DeepDetector):
+    """Pairwise relation networks.
+
+    A network learns from pairs of rows how many of the two are anomalies: each row is represented by the same hidden
+    layers, and a linear output reads both representations. A row's score is its mean relation to 30 labelled anomalies
+    and 30 unlabelled rows.
+
+    Parameters
+    ----------
+    hidden_units : int or tuple of int, default=(20,)
+        ReLU units per hidden layer. From the paper.
+    n_epochs, epoch_batches, batch_size : int, default=50, 20, 512
+        Epochs, minibatches of an epoch, pairs of a minibatch: a quarter of two anomalies, a quarter of one, half of
+        none. From the paper.
+    learning_rate : float, default=0.001
+        Of RMSprop, with the gradient's norm clipped to 1. DevNet's.
+    l2 : float, default=0.01
+        Weight decay on the hidden kernels. From the paper.
+    scale : bool, default=True
+        Scale every column to [0, 1] by the training rows.
+    contamination : float, default=0.02
+        Share of the unlabelled rows that `predict` calls anomalous. It sets the threshold and nothing else.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed. The same seed gives the same bytes.
+    callback : callable or None, default=None
+        Called after each epoch as ``callback(detector, figures)``; training stops if it returns True. The detector
+        scores as it would if training stopped there.
+    verbose : int, default=0
+        If not 0, one line per epoch goes to the logger "dplan".
+
+    Attributes
+    ----------
+    weights_, layer_sizes_ : ndarray
+        The network of the epoch with the lowest loss, laid out as `dplan.perceptron` says. Its two outputs are a row's
+        share in a pair's relation if it stands left and if it stands right.
+    reference_rows_ : ndarray of float32
+        The scaled rows that rows to be scored are paired with: first the anomalies, then the unlabelled ones.
+    reference_score_ : float
+        What the reference rows add to every score.
+    history_ : dict of list
+        Per epoch: loss (mean over its minibatches, weight decay included) and seconds (since the start).
+
+    Notes
+    -----
+    Without any labelled row, the 1 % of rows (at least 10) that an isolation forest isolates most easily stand in.
+
+    The output is linear in the two representations, so the reference rows move all scores alike and one pass through
+    the network gives the mean over all 60 pairs exactly.
+
+    References
+    ----------
+    G. Pang, C. Shen, H. Jin, A. van den Hengel: Deep Weakly-supervised Anomaly Detection. KDD 2023.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dplan import PReNet
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 5))
+    >>> X[:50] += 4  # anomalies, of which ten are known
+    >>> y = np.zeros(1000, dtype=int)
+    >>> y[:10] = 1
+    >>> scores = PReNet(random_state=0).fit(X, y).anomaly_score(X)
+    >>> bool(scores[:50].mean() > scores[50:].mean() + 1)
+    True
+    """
+
+    def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
+        rows, anomalies, unlabelled = self._parts(X, labels, rng)
+        sampler = Pairs(rows, anomalies, unlabelled, int(self.batch_size), rng)
+        references = [rng.choice(pool, _N_REFERENCES) for pool in (anomalies, unlabelled)]
+        self.reference_rows_ = rows[np.concatenate(references)]
+
+        def loss(outputs: Floats) -> tuple[float, Floats]:
+            losses, slopes = relation_loss(outputs, sampler.left, sampler.right, sampler.targets)
+            return float(losses.sum()) / len(losses), slopes
+
+        hidden_units = check_hidden_units(self.hidden_units)
+        sizes = perceptron.layer_sizes(X.shape[1], hidden_units, n_outputs=2)
+        network = new_network(sizes, float(self.l2), len(hidden_units), rng)
+        # A pair has one bias, so that of the right side stays zero.
+        self._learn(network._replace(frozen=np.array([len(network.theta) - 1])), sampler, loss)
+
+    def _keep(self, theta: Floats) -> None:
+        super()._keep(theta)
+        shares = perceptron.outputs(theta, self.layer_sizes_, self.reference_rows_)
+        self.reference_score_ = float(shares[:_N_REFERENCES, 0].mean() + shares[_N_REFERENCES:, 1].mean())
+
+    def _score(self, rows: Floats) -> NDArray[np.floating]:
+        shares = perceptron.outputs(self.weights_, self.layer_sizes_, rows)
+        # The mean of φ(anomaly, x) and φ(x, unlabelled) over the references.
+        return 0.5 * (shares[:, 0] + shares[:, 1] + np.float32(self.reference_score_))
+
+
+class Pairs:
+    """Minibatches of pairs: `left` and `right` say where their rows stand in the block that a call returns.
+
+    Rows are drawn with replacement. If there are fewer anomalies than draws of them, each stands once in the block,
+    however many pairs it is in: it is represented once.
+
+    Examples
+    --------
+    >>> rows = np.arange(10, dtype=np.float32)[:, None]
+    >>> pairs = Pairs(rows, np.array([8, 9]), np.arange(8), 4, np.random.default_rng(0))
+    >>> block = pairs().ravel()
+    >>> block[pairs.left] >= 8, block[pairs.right] >= 8  # who is an anomaly
+    (array([ True,  True, False, False]), array([ True, False, False, False]))
+    >>> pairs.targets
+    array([8., 4., 0., 0.], dtype=float32)
+    """
+
+    def __init__(
+        self, rows: Floats, anomalies: Indices, unlabelled: Indices, size: int, rng: np.random.Generator
+    ) -> None:
+        quarter, half = size // 4, size - 2 * (size // 4)
+        self.targets = np.repeat(np.array([BOTH, ONE, NEITHER], dtype=np.float32), [quarter, quarter, half])
+        n_drawn, n_unlabelled = 3 * quarter, quarter + 2 * half
+        self.n_standing = n = min(n_drawn, len(anomalies))
+        self.drawn_once = n == n_drawn
+        # Which anomaly stands in which pair is drawn anew in each call; unlabelled rows stand in the pairs' order.
+        self.n_left = 2 * quarter
+        unlabelled_places = np.arange(n, n + n_unlabelled)
+        self.left = np.concatenate(
+            [np.zeros(2 * quarter, dtype=np.int64), unlabelled_places[quarter + half :]]
+        )
+        self.right = np.concatenate([np.zeros(quarter, dtype=np.int64), unlabelled_places[: quarter + half]])
+        self.rows, self.anomalies = rows, anomalies
+        self.block = np.empty((n + n_unlabelled, rows.shape[1]), dtype=np.float32)
+        gather(rows, anomalies[:n], self.block[:n])
+        self.places = one_by_one(lambda times: rng.integers(len(anomalies), size=(times, n_drawn)))
+        self.draws = one_by_one(lambda times: rng.choice(unlabelled, (times, n_unlabelled)))
+
+    def __call__(self) -> Floats:
+        """Draw the next minibatch, in place of the last one."""
+        n, places = self.n_standing, next(self.places)
+        if self.drawn_once:
+            gather(self.rows, self.anomalies[places], self.block[:n])
+            places = np.arange(n)
+        self.left[: self.n_left], self.right[: self.n_left // 2] = (
+            places[: self.n_left],
+            places[self.n_left :],
+        )
+        gather(self.rows, next(self.draws), self.block[n:])
+        return self.block
+
+
+@compiled
+def relation_loss(outputs: Floats, left: Indices, right: Indices, targets: Floats) -> tuple[Floats, Floats]:
+    """Return |target - φ(left, right)| of each pair (Eq. 2), and the gradient of their mean by the outputs."""
+    losses, slopes = np.empty(len(targets), dtype=np.float32), np.zeros_like(outputs)
+    for pair in range(len(targets)):
+        error = outputs[left[pair], 0] + outputs[right[pair], 1] - targets[pair]
+        slope = np.sign(error) / np.float32(len(targets))
+        losses[pair] = abs(error)
+        slopes[left[pair], 0] += slope
+        slopes[right[pair], 1] += slope
+    return losses, slopes

@@ -1,0 +1,275 @@
+"""REPEN: representation learning for distance-based outlier detection (Pang et al., KDD 2018)."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplan import perceptron
+from dplan._compile import compiled
+from dplan.detectors._base import Callback
+from dplan.detectors._checks import check_hidden_units, check_integer, check_number
+from dplan.detectors._deep import DeepDetector, Step, new_network
+from dplan.detectors._minibatches import Indices, WeightedChoice, gather, one_by_one
+from dplan.perceptron import Floats
+
+# Adadelta as in Keras: the share that running means keep, and what is added under the roots.
+_DECAY, _EPSILON = 0.95, 1e-7
+
+# By Cantelli's inequality at most a quarter of all scores lie above mean + √3 · standard deviation.
+CANTELLI = 1.7321
+_FEWEST_CANDIDATES = 10
+
+_MOST_BATCHES = 50
+
+
+class REPEN(DeepDetector):
+    """Representations for nearest-neighbour distances in random samples. Unsupervised: it ignores labels.
+
+    First scores come from LeSiNN: the mean distance to the nearest row of small random samples. Rows far above the
+    others are candidates for outliers, and a representation is learned in which they are farther from the inliers than
+    these are from each other. The score is LeSiNN in that representation. Labelled rows are known not to be normal, so
+    it learns from the unlabelled rows only; what their labels are is not used.
+
+    Parameters
+    ----------
+    n_samples, sample_size : int, default=50, 8
+        LeSiNN's random samples, and the rows of each. From the paper.
+    margin : float, default=1000.0
+        By how much a candidate's squared distance to an inlier is to exceed that between inliers. From the paper.
+    hidden_units : int or tuple of int, default=(20,)
+        ReLU units per layer; the last layer is the representation. From the paper.
+    n_epochs, batch_size : int, default=30, 256
+        Epochs, triplets of a minibatch. From the paper.
+    epoch_batches : int or None, default=None
+        Minibatches of an epoch. None stands for as many as the rows fill, but no more than 50: from us, more do not
+        help on large tables.
+    learning_rate : float, default=1.0
+        Of Adadelta. From the paper's code, with Keras's other settings.
+    scale : bool, default=True
+        Scale every column to [0, 1] by the training rows.
+    contamination : float, default=0.02
+        Share of the unlabelled rows that `predict` calls anomalous. It sets the threshold and nothing else.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed. The same seed gives the same bytes.
+    callback : callable or None, default=None
+        Called after each epoch as ``callback(detector, figures)``; training stops if it returns True. The detector
+        scores as it would if training stopped there.
+    verbose : int, default=0
+        If not 0, one line per epoch goes to the logger "dplan".
+
+    Attributes
+    ----------
+    reference_rows_ : ndarray of float32
+        The scaled training rows that distances are measured to, one sample after the other.
+    references_ : ndarray of float32
+        The same in the representation, as (units, rows of a sample, samples).
+    weights_, layer_sizes_ : ndarray
+        The network of the epoch with the lowest loss, laid out as `dplan.perceptron` says.
+    history_ : dict of list
+        Per epoch: loss (mean over its minibatches) and seconds (since the start).
+
+    References
+    ----------
+    G. Pang, L. Cao, L. Chen, H. Liu: Learning Representations of Ultrahigh-dimensional Data for Random Distance-based
+    Outlier Detection. KDD 2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dplan import REPEN
+    >>> X = np.random.default_rng(0).normal(size=(1000, 5))
+    >>> X[7] = 9
+    >>> int(REPEN(n_epochs=5, random_state=0).fit(X).anomaly_score(X).argmax())
+    7
+    """
+
+    uses_labels = False
+
+    def __init__(
+        self,
+        *,
+        n_samples: int = 50,
+        sample_size: int = 8,
+        margin: float = 1000.0,
+        hidden_units: int | tuple[int, ...] = (20,),
+        n_epochs: int = 30,
+        epoch_batches: int | None = None,
+        batch_size: int = 256,
+        learning_rate: float = 1.0,
+        scale: bool = True,
+        contamination: float = 0.02,
+        random_state: Any = None,
+        callback: Callback | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_samples = n_samples
+        self.sample_size = sample_size
+        self.margin = margin
+        self.hidden_units = hidden_units
+        self.n_epochs = n_epochs
+        self.epoch_batches = epoch_batches  # type: ignore[assignment]  # here it may be None
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.scale = scale
+        self.contamination = contamination
+        self.random_state = random_state
+        self.callback = callback
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        check_hidden_units(self.hidden_units)
+        for name in ("n_samples", "sample_size", "n_epochs", "batch_size"):
+            check_integer(name, getattr(self, name), minimum=1)
+        if self.epoch_batches is not None:
+            check_integer("epoch_batches", self.epoch_batches, minimum=1)
+        check_number("margin", self.margin, "(0, inf)")
+        check_number("learning_rate", self.learning_rate, "(0, inf)")
+
+    def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
+        rows = self._arrange(X, np.flatnonzero(labels == 0))
+        scores = lesinn(rows, in_columns(self._random_samples(rows, rng), int(self.n_samples)))
+        triplets = Triplets(rows, scores, int(self.batch_size), rng)
+        self.reference_rows_ = self._random_samples(rows, rng)
+        margin = float(self.margin)
+
+        def loss(outputs: Floats) -> tuple[float, Floats]:
+            losses, slopes = triplet_loss(outputs, margin)
+            return float(losses.sum()) / len(losses), slopes
+
+        sizes = np.array([X.shape[1], *check_hidden_units(self.hidden_units)], dtype=np.int64)
+        network = new_network(sizes, l2=0.0, n_decayed=0, rng=rng)
+        step = adadelta(len(network.theta), float(self.learning_rate))
+        n_batches = self.epoch_batches or min(max(1, len(rows) // int(self.batch_size)), _MOST_BATCHES)
+        self._learn(network, triplets, loss, step, int(n_batches))
+
+    def _random_samples(self, rows: Floats, rng: np.random.Generator) -> Floats:
+        size = min(int(self.sample_size), len(rows))
+        chosen = [rng.choice(len(rows), size, replace=False) for _ in range(int(self.n_samples))]
+        return rows[np.concatenate(chosen)]
+
+    def _keep(self, theta: Floats) -> None:
+        super()._keep(theta)
+        represented = perceptron.represent(theta, self.layer_sizes_, self.reference_rows_)
+        self.references_ = in_columns(represented, int(self.n_samples))
+
+    def _score(self, rows: Floats) -> NDArray[np.floating]:
+        return lesinn(perceptron.represent(self.weights_, self.layer_sizes_, rows), self.references_)
+
+
+def in_columns(sampled: Floats, n_samples: int) -> Floats:
+    """Turn rows, one sample after the other, into (columns, rows of a sample, samples)."""
+    return np.ascontiguousarray(sampled.reshape(n_samples, -1, sampled.shape[1]).transpose(2, 1, 0))
+
+
+@compiled
+def lesinn(rows: Floats, samples: Floats) -> NDArray[np.float64]:
+    """Return LeSiNN's score: the distance to the nearest row of a sample, averaged over the samples."""
+    n_columns, size, n_samples = samples.shape
+    flat = samples.reshape(n_columns, size * n_samples)
+    distances = np.empty(size * n_samples, dtype=np.float32)
+    scores = np.zeros(len(rows))
+    for row in range(len(rows)):
+        distances[:] = 0
+        for column in range(n_columns):
+            value = rows[row, column]
+            for i in range(size * n_samples):
+                gap = value - flat[column, i]
+                distances[i] += gap * gap
+        for sample in range(n_samples):
+            nearest = distances[sample]
+            for i in range(1, size):
+                nearest = min(nearest, distances[i * n_samples + sample])
+            scores[row] += np.sqrt(nearest) / n_samples
+    return scores
+
+
+def outlier_candidates(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Tell which rows lie above mean + √3 · standard deviation; the ten highest if none does.
+
+    Examples
+    --------
+    >>> np.flatnonzero(outlier_candidates(np.array([1.0, 1.2, 0.9, 1.1, 1.0, 0.8, 9.0])))
+    array([6])
+    """
+    candidates: NDArray[np.bool_] = scores > scores.mean() + CANTELLI * scores.std()
+    if not candidates.any():
+        n_highest = min(_FEWEST_CANDIDATES, max(1, len(scores) // 2))
+        candidates[np.argsort(-scores, kind="stable")[:n_highest]] = True
+    return candidates
+
+
+class Triplets:
+    """Minibatches of triplets, one third after the other: anchors, positives (both inliers) and negatives (candidates).
+
+    An anchor is the likelier the lower its score, in proportion to Σs - s; positives are all equally likely; a
+    negative is the likelier the higher its score, in proportion to s.
+    """
+
+    def __init__(
+        self, rows: Floats, scores: NDArray[np.float64], size: int, rng: np.random.Generator
+    ) -> None:
+        candidates = outlier_candidates(scores)
+        self.inliers, self.outliers = np.flatnonzero(~candidates), np.flatnonzero(candidates)
+        if len(self.inliers) == 0:
+            self.inliers = self.outliers  # a single row
+        inlier_scores = scores[self.inliers]
+        self.choose_anchors = WeightedChoice(inlier_scores.sum() - inlier_scores)
+        self.choose_negatives = WeightedChoice(scores[self.outliers])
+        self.size, self.rng = size, rng
+        self.rows, self.draws = rows, one_by_one(self.draw)
+        self.batch = np.empty((3 * size, rows.shape[1]), dtype=np.float32)
+
+    def __call__(self) -> Floats:
+        """Draw the next minibatch, in place of the last one."""
+        gather(self.rows, next(self.draws), self.batch)
+        return self.batch
+
+    def draw(self, times: int) -> Indices:
+        """Return the numbers of the rows of some minibatches, (minibatches, 3 · size)."""
+        shape = (times, self.size)
+        anchors = self.inliers[self.choose_anchors(shape, self.rng)]
+        positives = self.rng.choice(self.inliers, shape)
+        negatives = self.outliers[self.choose_negatives(shape, self.rng)]
+        return np.concatenate([anchors, positives, negatives], axis=1)
+
+
+@compiled
+def triplet_loss(outputs: Floats, margin: float) -> tuple[Floats, Floats]:
+    """Return the hinge loss of each triplet, given outputs before ReLU, and the gradient of their mean by them.
+
+    With e, p and n for the representations of anchor, positive and negative, it is max(0, M - (‖e-n‖² - ‖e-p‖²)).
+    """
+    n_triplets, n_units = len(outputs) // 3, outputs.shape[1]
+    losses, slopes = np.empty(n_triplets, dtype=np.float32), np.zeros_like(outputs)
+    factor = np.float32(2 / n_triplets)
+    for anchor in range(n_triplets):
+        positive, negative = anchor + n_triplets, anchor + 2 * n_triplets
+        advantage = np.float32(0)
+        for unit in range(n_units):
+            e = max(outputs[anchor, unit], np.float32(0))
+            p = max(outputs[positive, unit], np.float32(0))
+            n = max(outputs[negative, unit], np.float32(0))
+            advantage += (e - n) * (e - n) - (e - p) * (e - p)
+        losses[anchor] = margin - advantage
+        if advantage >= margin:
+            losses[anchor] = 0
+            continue
+        for unit in range(n_units):
+            e = max(outputs[anchor, unit], np.float32(0))
+            p = max(outputs[positive, unit], np.float32(0))
+            n = max(outputs[negative, unit], np.float32(0))
+            slopes[anchor, unit] = factor * (n - p) if e > 0 else 0
+            slopes[positive, unit] = factor * (p - e) if p > 0 else 0
+            slopes[negative, unit] = factor * (e - n) if n > 0 else 0
+    return losses, slopes
+
+
+def adadelta(n_weights: int, learning_rate: float) -> Step:
+    """Return REPEN's optimiser."""
+    square, squared_step = np.zeros((2, n_weights), dtype=np.float32)
+
+    def step(theta: Floats, gradient: Floats) -> None:
+        perceptron.adadelta(theta, gradient, square, squared_step, learning_rate, _DECAY, _EPSILON)
+
+    return step

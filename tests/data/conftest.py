@@ -1,0 +1,142 @@
+import os
+import threading
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+import dplan.data
+
+PROJECT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def data_home() -> Path:
+    """The folder of the four real data sets: `$DPLAN_DATA_HOME`, else `../shared/data` beside the project."""
+    chosen = os.environ.get("DPLAN_DATA_HOME")
+    folder = Path(chosen) if chosen else PROJECT.parent / "shared" / "data"
+    missing = [
+        name
+        for name in ("unsw_nb15", "annthyroid", "har", "covertype")
+        if not (folder / f"{name}.parquet").is_file()
+    ]
+    if missing:
+        pytest.skip(
+            f"{', '.join(missing)} not in {folder}: set DPLAN_DATA_HOME to the folder that holds them"
+        )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def dataset(data_home: Path):
+    """Load a real data set, once per session."""
+    loaded: dict[str, dplan.data.Dataset] = {}
+
+    def load(name: str) -> dplan.data.Dataset:
+        if name not in loaded:
+            loaded[name] = dplan.data.load(name, home=data_home)
+        return loaded[name]
+
+    return load
+
+
+@dataclass
+class Served:
+    """What the server has and how it behaves; tests change it while it runs."""
+
+    content: bytes = b""
+    etag: str = '"version-1"'
+    last_modified: str = ""
+    break_off_after: list[int] = field(default_factory=list)  # bytes sent by each of the next answers
+    failures: list[int] = field(default_factory=list)  # status codes of the next answers
+    say_length: bool = True
+    ignore_range: bool = False
+    wrong_range: bool = False
+    requests: list[dict[str, str]] = field(default_factory=list)
+    path: str = ""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        served: Served = self.server.served
+        served.requests.append(dict(self.headers))
+        if served.failures:
+            self.send_error(served.failures.pop(0))
+            return
+        if served.path and self.path != served.path:
+            self.send_error(404)
+            return
+        start = self._start(served)
+        if start is not None and start >= len(served.content):
+            self.send_response(416)
+            self.send_header("Content-Range", f"bytes */{len(served.content)}")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        body = served.content[start or 0 :]
+        self.send_response(206 if start is not None else 200)
+        if start is not None:
+            first = start + 1 if served.wrong_range else start
+            self.send_header(
+                "Content-Range", f"bytes {first}-{len(served.content) - 1}/{len(served.content)}"
+            )
+        if served.say_length:
+            self.send_header("Content-Length", str(len(body)))
+        else:
+            self.send_header("Connection", "close")
+        if served.etag:
+            self.send_header("ETag", served.etag)
+        if served.last_modified:
+            self.send_header("Last-Modified", served.last_modified)
+        self.end_headers()
+        if served.break_off_after:
+            self.wfile.write(body[: served.break_off_after.pop(0)])
+            self.wfile.flush()
+            self.close_connection = True
+            return
+        self.wfile.write(body)
+
+    def _start(self, served: Served):
+        wanted = self.headers.get("Range")
+        if wanted is None or served.ignore_range:
+            return None
+        if self.headers.get("If-Range") not in (served.etag, served.last_modified):
+            return None
+        return int(wanted.removeprefix("bytes=").removesuffix("-"))
+
+    def log_message(self, *args):
+        pass
+
+
+class Server:
+    """Serves until `close`."""
+
+    def __init__(self):
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+        self._server.daemon_threads = True
+        self.served = self._server.served = Served()
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """A real HTTP server on 127.0.0.1 that can break off, as servers do."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    server = Server()
+    yield server
+    server.close()
