@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from dplan._version import __version__
+from dplan.benchmark.commands import benchmark
 from dplan.data.commands import data
 
 
@@ -17,6 +18,7 @@ def main() -> None:
     """Find anomalies in a table with a few known anomalies and many unlabelled rows."""
 
 
+main.add_command(benchmark)
 main.add_command(data)
 
 
