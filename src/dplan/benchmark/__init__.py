@@ -8,7 +8,7 @@
 `running`, `backends`     running all open cells, here or on a cluster
 `statistics`              means, Wilcoxon, Friedman and Nemenyi
 `results`                 reading a journal back as tables of figures
-`chapters`, `figures`     the report's contents
+`tables`, `chapters`      the report's contents, drawn by `drawing`
 `pages`                   the report as Markdown and as one HTML page
 ========================  =====================================================================
 """

@@ -151,6 +151,29 @@ def run(
         )
 
 
+@benchmark.command(epilog="\b\nExample:\n  dplan benchmark report results -o docs")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the pages.  [default: FOLDER]",
+)
+def report(folder: Path, output: Path | None) -> None:
+    """Write report.html and report.md from the journal in FOLDER.
+
+    The HTML page holds everything and needs no network. A benchmark may still be running.
+    """
+    from dplan.benchmark.pages import write_report
+
+    try:
+        pages = write_report(folder, output)
+    except (ValueError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    for page in pages:
+        click.echo(f"Wrote {page}")
+
+
 def _command_line() -> str:
     # The home folder of whoever ran it is nobody's business: the command can be given anywhere.
     return shlex.join(["dplan", *sys.argv[1:]]).replace(str(Path.home()), "~")

@@ -62,7 +62,8 @@ def line_charts(
     colours = {name: _COLOURS[i % len(_COLOURS)] for i, name in enumerate(names)}
     columns = min(_COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
-    width, height = columns * _WIDTH, rows * _HEIGHT + 26
+    legend_width = _LEFT + sum(40 + 7 * len(name) for name in names) + 70
+    width, height = max(columns * _WIDTH, legend_width), rows * _HEIGHT + 26
     parts = [_legend(colours, published is not None)]
     for i, panel in enumerate(panels):
         crosses = (published or {}).get(panel.title, {})
@@ -71,7 +72,8 @@ def line_charts(
             f'<g transform="translate({i % columns * _WIDTH},{i // columns * _HEIGHT + 26})">{body}</g>'
         )
     label = escape(f"{y_label} by {x_label}", quote=True)
-    return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
+    size = f'viewBox="0 0 {width} {height}" style="max-width: {1.25 * width:.0f}px"'
+    return f'<svg {size} role="img" aria-label="{label}">{"".join(parts)}</svg>'
 
 
 def critical_difference(names: Sequence[str], ranks: Sequence[float], difference: float) -> str:

@@ -75,7 +75,7 @@ class Results:
     def names(self, suite: str, what: str, order: Iterable[str]) -> list[str]:
         """List the methods or data sets of a suite: known ones in the given order, then the others."""
         there = {cell[what] for cell in self.select(suite)}
-        first = [name for name in order if name in there]
+        first = [name for name in dict.fromkeys(order) if name in there]
         return first + sorted(there - set(first))
 
     def groups(
