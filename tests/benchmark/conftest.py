@@ -5,8 +5,7 @@ import pytest
 from dplan.benchmark.suites import Plan
 
 
-@pytest.fixture
-def small_plan():
+def make_small_plan():
     return Plan(
         suites=("table2",),
         methods=("LogisticBaseline", "DevNet", "IForest"),
@@ -18,3 +17,8 @@ def small_plan():
             "IForest": {"n_trees": 10},
         },
     )
+
+
+@pytest.fixture
+def small_plan():
+    return make_small_plan()

@@ -4,7 +4,11 @@ Each backend is a function that yields the numbers of cells with their outcomes,
 cell's outcome depends on the cell alone, so the order and the number of workers change nothing in the figures.
 """
 
+import os
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +40,10 @@ def on_processes(jobs: int) -> Backend:
         still_open = dict(enumerate(cells))
         lost = 0
         while still_open:
-            calls = (delayed(_numbered)(number, cell, home) for number, cell in list(still_open.items()))
+            runner = os.getpid()
+            calls = (
+                delayed(_in_worker)(runner, number, cell, home) for number, cell in list(still_open.items())
+            )
             try:
                 with parallel_config("loky", inner_max_num_threads=1):
                     pool = Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")
@@ -57,8 +64,8 @@ def on_processes(jobs: int) -> Backend:
     return run
 
 
-def on_dask(scheduler: str) -> Backend:
-    """Return a backend that sends cells to the Dask cluster of a scheduler.
+def on_dask(scheduler: str, patience: float = 10.0) -> Backend:
+    """Return a backend that sends cells to the Dask cluster of a scheduler, if it answers within `patience` seconds.
 
     The workers need this package and the data home at the same path; one thread per worker is best.
     """
@@ -70,12 +77,12 @@ def on_dask(scheduler: str) -> Backend:
         ) from error
 
     def run(cells: Sequence[Cell], home: Path | None) -> Iterator[Finished]:
-        with Client(scheduler, timeout="10s", set_as_default=False) as client:  # type: ignore[no-untyped-call]
+        with Client(scheduler, timeout=patience, set_as_default=False) as client:  # type: ignore[no-untyped-call]
             # A cell whose worker dies is run again on another one; dask itself counts how often.
             futures = client.map(
                 _numbered, range(len(cells)), cells, home=home, pure=False, retries=_MOST_LOST_WORKERS
             )
-            for _, finished in as_completed(futures, with_results=True):  # type: ignore[no-untyped-call]
+            for _, finished in as_completed(futures, loop=client.loop, with_results=True):  # type: ignore[no-untyped-call]
                 yield finished
 
     return run
@@ -83,3 +90,20 @@ def on_dask(scheduler: str) -> Backend:
 
 def _numbered(number: int, cell: Cell, home: Path | None) -> Finished:
     return number, run_cell(cell, home)
+
+
+def _in_worker(runner: int, number: int, cell: Cell, home: Path | None) -> Finished:
+    _leave_with(runner)
+    return _numbered(number, cell, home)
+
+
+@cache
+def _leave_with(runner: int) -> None:
+    """End this worker soon after its runner has ended: one that is killed cannot tell its workers."""
+
+    def watch() -> None:
+        while os.getppid() == runner:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dplan import variants
-from dplan.benchmark.measures import area_pair, measure
+from dplan.benchmark.measures import SortedScores, measure
 from dplan.catalogue import list_detectors
 from dplan.data import Task, load, scenario
 
@@ -158,7 +158,8 @@ class _Checkpoints:
         self._rewards.append(figures["reward"])
         steps = min(self._episodes * detector.episode_steps, detector.n_steps)
         if steps % _CHECKPOINT_STEPS == 0 or steps == detector.n_steps:
-            auc_pr, auc_roc = area_pair(self._truth, detector.anomaly_score(self._X_test))
+            ranked = SortedScores(detector.anomaly_score(self._X_test))
+            auc_pr, auc_roc = ranked.areas(self._truth, ~self._truth) or (0.0, 0.0)
             reward = float(np.mean(self._rewards))
             self.curve.append({"steps": steps, "auc_pr": auc_pr, "auc_roc": auc_roc, "reward": reward})
             self._rewards.clear()

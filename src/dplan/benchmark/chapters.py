@@ -84,7 +84,9 @@ def _answer(results: Results) -> Iterator[Block]:
             "says what is missing."
         )
     if results.failed:
-        yield Paragraph(f"{len(results.failed):,} cells failed and are missing from the tables; see the end.")
+        yield Paragraph(
+            f"Cells that failed and are missing from the tables: {len(results.failed):,}; see the end."
+        )
 
 
 def _sweep(results: Results, suite: str, protocol: str, x_label: str) -> Iterator[Block]:

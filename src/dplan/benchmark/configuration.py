@@ -22,7 +22,7 @@ __all__ = ["code_fingerprint", "data_fingerprint", "differences", "machine", "ve
 
 _LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "polars")
 _FOLDERS = ("agent", "detectors", "data")
-_FILES = ("perceptron.py", "variants.py", "compare.py", "benchmark/cells.py", "benchmark/measures.py")
+_FILES = ("perceptron.py", "variants.py", "benchmark/cells.py", "benchmark/measures.py")
 
 
 @cache
