@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks import agent, startup
+from benchmarks import agent, data, rivals, startup
 
-results = [startup.run(), agent.run()]
+results = [startup.run(), agent.run(), rivals.run(), data.run()]
 sys.exit(0 if all(results) else 1)

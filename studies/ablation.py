@@ -6,15 +6,14 @@ Every seed draws its own split, labels and contaminants (protocol `resampled`).
 """
 
 import argparse
-from collections.abc import Iterator
+from functools import partial
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
-from sklearn.metrics import average_precision_score, roc_auc_score
 
 from dplan import variants
-from dplan.data import scenario
+from dplan.compare import averages, compare
+from dplan.data import Dataset, Task, load, scenario
 from studies.paper import ABLATION
 
 DATA_SETS = {
@@ -25,13 +24,9 @@ DATA_SETS = {
 }
 
 
-def figures(task_id: str, variant: str, seeds: int) -> Iterator[tuple[float, float]]:
-    """Yield AUC-PR and AUC-ROC over all test anomalies, one pair per seed."""
-    for seed in range(seeds):
-        task = scenario(task_id, seed=seed, protocol="resampled")
-        detector = variants.variant(variant, random_state=seed).fit(task.X, task.y)
-        scores, truth = detector.anomaly_score(task.X_test), task.y_test > 0
-        yield float(average_precision_score(truth, scores)), float(roc_auc_score(truth, scores))
+def draw_task(task_id: str, dataset: Dataset, seed: int) -> Task:
+    """Return the task of a seed, from a data set that is loaded once."""
+    return scenario(task_id, seed=seed, dataset=dataset)
 
 
 def main() -> None:
@@ -44,13 +39,15 @@ def main() -> None:
     for heading in ("data set", "variant", "AUC-PR", "paper", "AUC-ROC", "paper"):
         table.add_column(heading, justify="left" if heading in ("data set", "variant") else "right")
     for name, task_id in DATA_SETS.items():
+        dataset = load(task_id.split("/")[0])
         for variant in variants.names():
-            measured = np.array(list(figures(task_id, variant, seeds)))
-            published = ABLATION[name].get(variant)
+            draw = partial(draw_task, task_id, dataset)
+            outcomes = compare(draw, {variant: variants.variant(variant)}, range(seeds))
+            mean, spread = averages(outcomes)[variant]
+            published = ABLATION[name].get(variant, ("–", "–"))
             cells = [name, variant]
-            for i in range(2):
-                mean, spread = measured[:, i].mean(), measured[:, i].std()
-                cells += [f"{mean:.3f} ± {spread:.3f}", f"{published[i]:.3f}" if published else "–"]
+            for curve, figure in zip(("auc_pr", "auc_roc"), published, strict=True):
+                cells += [f"{getattr(mean, curve):.3f} ± {getattr(spread, curve):.3f}", str(figure)]
             console.print("  ".join(cells), highlight=False)
             table.add_row(*cells)
         table.add_section()

@@ -3,32 +3,27 @@
 python -m studies.embedded
 """
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dplan import DPLAN
+from dplan.compare import Figures, averages, compare
 from dplan.data import scenario
-from dplan.demo import TASK, areas, groups
+from dplan.demo import TASK
 
 
-def measure(seeds: int = 10) -> dict[str, NDArray[np.float64]]:
-    """Return, per group of test anomalies, AUC-PR and AUC-ROC of each seed."""
-    measured: dict[str, list[tuple[float, float]]] = {}
-    for seed in range(seeds):
-        task = scenario(TASK, seed=seed)
-        scores = DPLAN(random_state=seed).fit(task.X, task.y).anomaly_score(task.X_test)
-        for name, counted in groups(task).items():
-            measured.setdefault(name, []).append(areas(task, counted, scores))
-    return {name: np.array(pairs) for name, pairs in measured.items()}
+def measure(seeds: int = 10) -> tuple[Figures, Figures]:
+    """Return mean and standard deviation of all figures over the seeds."""
+    outcomes = compare(lambda seed: scenario(TASK, seed=seed), {"DPLAN": DPLAN()}, range(seeds))
+    return averages(outcomes)["DPLAN"]
 
 
 def main() -> None:
     """Print mean ± std over the seeds."""
-    for name, pairs in measure().items():
-        (precision_recall, roc), (pr_spread, roc_spread) = pairs.mean(axis=0), pairs.std(axis=0)
-        print(
-            f"{name:22} AUC-PR {precision_recall:.3f} ± {pr_spread:.3f}   AUC-ROC {roc:.3f} ± {roc_spread:.3f}"
-        )
+    mean, spread = measure()
+    for group in ("", "_known", "_unknown"):
+        curves = [
+            f"{name} {getattr(mean, curve + group):.3f} ± {getattr(spread, curve + group):.3f}"
+            for name, curve in (("AUC-PR", "auc_pr"), ("AUC-ROC", "auc_roc"))
+        ]
+        print(f"{group.removeprefix('_') or 'all':8}", "   ".join(curves))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import click
 
 from dplan._version import __version__
 from dplan.benchmark.commands import benchmark
+from dplan.catalogue_command import detectors
 from dplan.data.commands import data
 
 
@@ -20,9 +21,10 @@ def main() -> None:
 
 main.add_command(benchmark)
 main.add_command(data)
+main.add_command(detectors)
 
 
-@main.command()
+@main.command(epilog="Example: dplan demo -o demo-output")
 @click.option(
     "-o",
     "--output",
@@ -33,12 +35,7 @@ main.add_command(data)
 )
 @click.option("--seed", default=0, show_default=True, help="Seed of the split and of the training.")
 def demo(output: Path, seed: int) -> None:
-    r"""Train DPLAN on the embedded data, score held-out rows and draw the result.
-
-    \b
-    Example:
-      dplan demo -o demo-output
-    """
+    """Train DPLAN on the embedded data, compare it with every other detector, and draw the result."""
     from dplan.demo import run
 
     run(output, seed)

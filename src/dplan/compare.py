@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from sklearn.base import clone
 from sklearn.metrics import average_precision_score, roc_auc_score
@@ -15,12 +16,13 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 class Task(Protocol):
     """What a comparison needs of a task; `dplan.data.scenario` returns such tasks."""
 
-    y: NDArray[np.int64]
-    y_test: NDArray[np.int64]
-
     @property
     def X(self) -> NDArray[np.floating]:
         """Training rows."""
+
+    @property
+    def y(self) -> NDArray[np.int64]:
+        """Their labels: 0 for unlabelled, k for a labelled anomaly of class k."""
 
     @property
     def X_test(self) -> NDArray[np.floating]:
@@ -173,15 +175,16 @@ def as_table(
     -------
     rich.table.Table
     """
-    table = Table(title=title, title_justify="left")
-    table.add_column("detector", no_wrap=True)
+    # Without frames, so that it fits a terminal of 80 columns.
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    table.add_column("\ndetector", no_wrap=True)
     for curve in ("AUC-PR", "AUC-ROC"):
-        for group in ("all", "known", "unknown"):
-            table.add_column(f"{curve}\n{group}", justify="right", no_wrap=True)
+        for heading in (f"{curve}\nall", "\nknown", "\nunknown"):
+            table.add_column(heading, justify="right", no_wrap=True)
         if published is not None:
-            table.add_column(f"{curve}\npaper", justify="right", no_wrap=True)
-    table.add_column("fit\nseconds", justify="right")
-    table.add_column("score\nseconds", justify="right")
+            table.add_column("\npaper", justify="right", no_wrap=True)
+    table.add_column("fit\ns", justify="right", no_wrap=True)
+    table.add_column("score\ns", justify="right", no_wrap=True)
     for name, (mean, deviation) in averages(outcomes).items():
         cells = [name]
         for place, curve in enumerate(("auc_pr", "auc_roc")):

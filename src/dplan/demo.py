@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
-from sklearn.metrics import average_precision_score, roc_auc_score
 
+from dplan.catalogue import list_detectors
+from dplan.compare import as_table, compare, ranking_quality
 from dplan.data import Task, scenario
 from dplan.detectors._base import Detector
 from dplan.detectors.dplan import DPLAN
@@ -28,39 +29,8 @@ def run(output: Path, seed: int = 0) -> None:
     scores = detector.anomaly_score(task.X_test)
     console.print(_judgement(task, scores))
     console.print(_top_rows(task, scores))
-    picture = output / "dplan-demo.png"
-    if _draw(picture, task, detector, scores):
-        console.print(f"Wrote {picture}", soft_wrap=True)
-    else:
-        advice = "No plot: matplotlib is not installed. Install it with: pip install 'dplan-ad[plot]'"
-        console.print(advice, markup=False, soft_wrap=True)
-
-
-def groups(task: Task) -> dict[str, NDArray[np.bool_]]:
-    """Return which test anomalies count, per row of the judgement.
-
-    Examples
-    --------
-    >>> from dplan.data import scenario
-    >>> list(groups(scenario("covertype-mini/cottonwood-v1")))
-    ['all anomalies', 'known: cottonwood', 'unknown: douglas-fir']
-    """
-    anomalous: NDArray[np.bool_] = task.y_test > 0
-    return {
-        "all anomalies": anomalous,
-        f"known: {_names(task, task.known)}": task.known_mask,
-        f"unknown: {_names(task, task.unknown)}": task.unknown_mask,
-    }
-
-
-def areas(task: Task, counted: NDArray[np.bool_], scores: Scores) -> tuple[float, float]:
-    """Return AUC-PR and AUC-ROC of some anomalies against the normal test rows; other anomalies are left out."""
-    judged = counted | (task.y_test == 0)
-    truth = counted[judged]
-    return (
-        float(average_precision_score(truth, scores[judged])),
-        float(roc_auc_score(truth, scores[judged])),
-    )
+    _compare(console, task, seed)
+    console.print(_draw(output / "dplan-demo.png", task, detector, scores), markup=False, soft_wrap=True)
 
 
 def _names(task: Task, numbers: tuple[int, ...]) -> str:
@@ -99,18 +69,37 @@ def _train(console: Console, task: Task, seed: int) -> DPLAN:
 
 
 def _judgement(task: Task, scores: Scores) -> Table:
-    table = Table(title="How well the test anomalies rank")
+    quality = ranking_quality(scores, task.known_mask, task.unknown_mask)
+    table = Table(title="How well the test anomalies rank", title_justify="left")
     for heading in ("", "rows", "AUC-PR", "AUC-ROC"):
         table.add_column(heading, justify="left" if not heading else "right")
-    for name, counted in groups(task).items():
-        precision_recall, roc = areas(task, counted, scores)
-        table.add_row(name, str(counted.sum()), f"{precision_recall:.3f}", f"{roc:.3f}")
+    for suffix, (name, counted, _) in zip(("", "_known", "_unknown"), _groups(task), strict=True):
+        curves = (f"{quality[curve + suffix]:.3f}" for curve in ("auc_pr", "auc_roc"))
+        table.add_row(name, str(counted.sum()), *curves)
     return table
+
+
+def _groups(task: Task) -> list[tuple[str, NDArray[np.bool_], str]]:
+    """Return groups of test anomalies: name, which rows, colour."""
+    return [
+        ("all anomalies", task.y_test > 0, "black"),
+        (f"known: {_names(task, task.known)}", task.known_mask, "#d1495b"),
+        (f"unknown: {_names(task, task.unknown)}", task.unknown_mask, "#edae49"),
+    ]
+
+
+def _compare(console: Console, task: Task, seed: int) -> None:
+    detectors = {entry.name: entry.create() for entry in list_detectors()}
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
+    with Progress(*columns, console=console, transient=True) as progress:
+        bar = progress.add_task("Fitting every detector", total=len(detectors))
+        outcomes = compare(lambda _: task, detectors, [seed], lambda _: progress.advance(bar))
+    console.print(as_table(outcomes, "Every detector of this package on the same rows"))
 
 
 def _top_rows(task: Task, scores: Scores) -> Table:
     shown = ("Elevation", "Slope", "Horizontal_Distance_To_Hydrology", "Horizontal_Distance_To_Roadways")
-    table = Table(title="The ten most anomalous test rows")
+    table = Table(title="The ten most anomalous test rows", title_justify="left")
     headings = ("rank", "score", "elevation", "slope", "to water", "to road", "what it is")
     for heading in headings:
         table.add_column(heading, justify="left" if heading == "what it is" else "right")
@@ -122,34 +111,33 @@ def _top_rows(task: Task, scores: Scores) -> Table:
     return table
 
 
-def _draw(picture: Path, task: Task, detector: DPLAN, scores: Scores) -> bool:
+def _draw(picture: Path, task: Task, detector: DPLAN, scores: Scores) -> str:
+    """Write the plot, if matplotlib is there, and return what to say about it."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
-        return False
+        return "No plot: matplotlib is not installed. Install it with: pip install 'dplan-ad[plot]'"
     from sklearn.metrics import precision_recall_curve
 
-    colours = {"normal": "#9aa5b1", "known": "#d1495b", "unknown": "#edae49"}
     figure = Figure(figsize=(13, 4.2), layout="constrained")
     spread, curve, learning = figure.subplots(1, 3)
-    parts = {
-        "normal": (task.y_test == 0, "normal rows"),
-        "known": (task.known_mask, f"{_names(task, task.known)} (60 labelled)"),
-        "unknown": (task.unknown_mask, f"{_names(task, task.unknown)} (never labelled)"),
-    }
+    quality = ranking_quality(scores, task.known_mask, task.unknown_mask)
     bins = np.linspace(scores.min(), scores.max(), 50)
-    for kind, (counted, label) in parts.items():
-        spread.hist(scores[counted], bins=bins, density=True, alpha=0.65, color=colours[kind], label=label)
+    normal: NDArray[np.bool_] = task.y_test == 0
+    (everything, known, unknown) = _groups(task)
+    for counted, label, colour in (
+        (normal, "normal rows", "#9aa5b1"),
+        (known[1], f"{_names(task, task.known)} (60 labelled)", known[2]),
+        (unknown[1], f"{_names(task, task.unknown)} (never labelled)", unknown[2]),
+    ):
+        spread.hist(scores[counted], bins=bins, density=True, alpha=0.65, color=colour, label=label)
     spread.set(title="Scores of held-out rows", xlabel="anomaly score Q(s, anomalous)", yticks=[])
     spread.set_ylabel("density per group")
     spread.legend(frameon=False)
 
-    for (name, counted), colour in zip(
-        groups(task).items(), ("black", *list(colours.values())[1:]), strict=True
-    ):
-        judged = counted | (task.y_test == 0)
-        precision, recall, _ = precision_recall_curve(counted[judged], scores[judged])
-        area = areas(task, counted, scores)[0]
+    areas = (quality["auc_pr"], quality["auc_pr_known"], quality["auc_pr_unknown"])
+    for (name, counted, colour), area in zip((everything, known, unknown), areas, strict=True):
+        precision, recall, _ = precision_recall_curve(counted[normal | counted], scores[normal | counted])
         curve.plot(recall, precision, color=colour, label=f"{name} ({area:.2f})")
     curve.set(title="Precision and recall (AUC-PR)", xlabel="recall", ylabel="precision", ylim=(0, 1.02))
     curve.legend(frameon=False, loc="lower left")
@@ -167,4 +155,4 @@ def _draw(picture: Path, task: Task, detector: DPLAN, scores: Scores) -> bool:
         axes.spines[["top", "right"]].set_visible(False)
     picture.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(picture, dpi=110)
-    return True
+    return f"Wrote {picture}"

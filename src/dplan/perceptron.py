@@ -219,11 +219,9 @@ def unflatten(theta: Floats, sizes: Sizes) -> list[tuple[Floats, Floats]]:
 @compiled
 def represent(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
     """Return the outputs after ReLU, for networks whose last layer is the representation that they learn."""
-    out = outputs(theta, sizes, rows)
-    for row in range(out.shape[0]):
-        for unit in range(out.shape[1]):
-            out[row, unit] = 0 if out[row, unit] < 0 else out[row, unit]
-    return out
+    with_no_outputs = np.zeros(len(sizes) + 1, dtype=np.int64)
+    with_no_outputs[:-1] = sizes
+    return embed(theta, with_no_outputs, rows)
 
 
 @compiled

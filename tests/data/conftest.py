@@ -29,14 +29,12 @@ def data_home() -> Path:
 
 
 @pytest.fixture(scope="session")
-def dataset(data_home: Path):
-    """Load a real data set, once per session."""
-    loaded: dict[str, dplan.data.Dataset] = {}
+def dataset(request):
+    """Load a data set; a test that asks for one that is not there is skipped."""
 
     def load(name: str) -> dplan.data.Dataset:
-        if name not in loaded:
-            loaded[name] = dplan.data.load(name, home=data_home)
-        return loaded[name]
+        embedded = name == "covertype-mini"
+        return dplan.data.load(name, home=None if embedded else request.getfixturevalue("data_home"))
 
     return load
 
@@ -50,7 +48,9 @@ class Served:
     last_modified: str = ""
     break_off_after: list[int] = field(default_factory=list)  # bytes sent by each of the next answers
     failures: list[int] = field(default_factory=list)  # status codes of the next answers
+    stall_after: int = 0  # bytes after which an answer stands still until the test ends
     say_length: bool = True
+    chunked: bool = False
     ignore_range: bool = False
     wrong_range: bool = False
     requests: list[dict[str, str]] = field(default_factory=list)
@@ -83,7 +83,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(
                 "Content-Range", f"bytes {first}-{len(served.content) - 1}/{len(served.content)}"
             )
-        if served.say_length:
+        if served.chunked:
+            self.send_header("Transfer-Encoding", "chunked")
+            body = b"".join(
+                b"%x\r\n%s\r\n" % (len(body[i : i + 50_000]), body[i : i + 50_000])
+                for i in range(0, len(body) + 50_000, 50_000)
+            )
+        elif served.say_length:
             self.send_header("Content-Length", str(len(body)))
         else:
             self.send_header("Connection", "close")
@@ -95,6 +101,12 @@ class _Handler(BaseHTTPRequestHandler):
         if served.break_off_after:
             self.wfile.write(body[: served.break_off_after.pop(0)])
             self.wfile.flush()
+            self.close_connection = True
+            return
+        if served.stall_after:
+            self.wfile.write(body[: served.stall_after])
+            self.wfile.flush()
+            self.server.closing.wait()
             self.close_connection = True
             return
         self.wfile.write(body)
@@ -118,6 +130,7 @@ class Server:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         self._server.daemon_threads = True
         self.served = self._server.served = Served()
+        self._server.closing = threading.Event()
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
         )
@@ -128,6 +141,7 @@ class Server:
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def close(self) -> None:
+        self._server.closing.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

@@ -2,20 +2,38 @@
 
 import io
 import os
+import signal
 import subprocess
 import sys
+import time
 import zipfile
 
+import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
 from polars.testing import assert_frame_equal
 
 from dplan.cli import main
+from dplan.data.raw import _ANNTHYROID_COLUMNS as COLUMNS
+from dplan.data.raw import _ANNTHYROID_FLOATS as FLOATS
 
 
 def dplan(*arguments):
     return CliRunner().invoke(main, ["data", *map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def thyroid() -> pl.DataFrame:
+    """A table of Annthyroid's form and class counts, of random values."""
+    rng = np.random.default_rng(0)
+    columns = {
+        name: rng.integers(1, 600, size=7200) / 1000 if name in FLOATS else rng.integers(0, 2, size=7200)
+        for name in COLUMNS[:-1]
+    }
+    classes = np.repeat(["hypothyroid", "subnormal", "normal"], [166, 368, 6666])
+    schema = {name: pl.Float64 if name in FLOATS else pl.Int8 for name in COLUMNS[:-1]} | {"class": pl.String}
+    return pl.DataFrame({**columns, "class": rng.permutation(classes)}, schema=schema)
 
 
 def thyroid_archive(table: pl.DataFrame, n_test: int = 3428) -> bytes:
@@ -63,28 +81,56 @@ def test_list_of_an_empty_home(tmp_path):
     assert "covertype-mini: partial, 21,600 rows" in result.output
 
 
-def test_fetch_prepares_what_check_and_load_then_find(data_home, tmp_path, server):
-    original = pl.read_parquet(data_home / "annthyroid.parquet")
-    server.served.content = thyroid_archive(original)
+def test_fetch_prepares_what_check_and_load_then_find(thyroid, tmp_path, server):
+    server.served.content = thyroid_archive(thyroid)
     server.served.path = "/mirror/thyroid+disease.zip"
     server.served.break_off_after = [1000]
     result = dplan("fetch", "annthyroid", "--home", tmp_path, "--mirror", f"{server.url}/mirror/")
     assert result.exit_code == 0, result.output
     assert server.served.requests[-1]["Range"] == "bytes=1000-"
     assert "annthyroid: exact, 7,200 rows" in result.output
-    assert_frame_equal(pl.read_parquet(tmp_path / "annthyroid.parquet"), original)
+    assert_frame_equal(pl.read_parquet(tmp_path / "annthyroid.parquet"), thyroid)
     result = dplan("check", "annthyroid", "--home", tmp_path)
     assert result.exit_code == 0
     assert "is of your own preparing" in result.output
 
 
-def test_fetch_of_something_else_leaves_nothing_that_could_be_taken_for_it(data_home, tmp_path, server):
-    server.served.content = thyroid_archive(pl.read_parquet(data_home / "annthyroid.parquet"), n_test=3000)
+def test_fetch_of_something_else_leaves_nothing_that_could_be_taken_for_it(thyroid, tmp_path, server):
+    server.served.content = thyroid_archive(thyroid, n_test=3000)
     result = dplan("fetch", "annthyroid", "--home", tmp_path, "--mirror", server.url)
     assert result.exit_code == 1
     assert "is not annthyroid, so it was removed" in result.output
     assert "ann-test.data has 3,000 rows, not 3,428" in result.output
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals need a POSIX system")
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGKILL])
+def test_fetch_that_is_stopped_midway_goes_on_later(signal_number, thyroid, tmp_path, server):
+    server.served.content = thyroid_archive(thyroid)
+    server.served.stall_after = 30_000
+    arguments = ["data", "fetch", "annthyroid", "--home", str(tmp_path), "--mirror", server.url]
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from dplan.cli import main; main()", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    part = tmp_path / "downloads" / "annthyroid" / "thyroid+disease.zip.part"
+    deadline = time.monotonic() + 30
+    while not (part.is_file() and part.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal_number)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode != 0
+    assert "Traceback" not in output
+    assert sorted(path.name for path in tmp_path.rglob("*.*")) == [part.name, f"{part.name}.version"]
+    arrived = part.stat().st_size
+    assert 0 < arrived <= 30_000
+    server.served.stall_after = 0
+    assert dplan(*arguments[1:]).exit_code == 0
+    assert server.served.requests[-1]["Range"] == f"bytes={arrived}-"
+    assert_frame_equal(pl.read_parquet(tmp_path / "annthyroid.parquet"), thyroid)
 
 
 def test_fetch_with_a_wrong_checksum(tmp_path, server):
@@ -125,15 +171,14 @@ def test_fetch_of_what_cannot_be_fetched(name, message, tmp_path):
     assert message in result.output
 
 
-def test_prepare(data_home, tmp_path):
-    original = pl.read_parquet(data_home / "annthyroid.parquet")
+def test_prepare(thyroid, tmp_path):
     downloads = tmp_path / "Downloads"
     downloads.mkdir()
-    (downloads / "thyroid.zip").write_bytes(thyroid_archive(original))
+    (downloads / "thyroid.zip").write_bytes(thyroid_archive(thyroid))
     result = dplan("prepare", "annthyroid", "--from", downloads, "--home", tmp_path / "home")
     assert result.exit_code == 0, result.output
     assert [path.name for path in (tmp_path / "home").iterdir()] == ["annthyroid.parquet"]
-    assert_frame_equal(pl.read_parquet(tmp_path / "home" / "annthyroid.parquet"), original)
+    assert_frame_equal(pl.read_parquet(tmp_path / "home" / "annthyroid.parquet"), thyroid)
 
 
 def test_prepare_from_a_folder_without_the_files(tmp_path):
@@ -144,8 +189,8 @@ def test_prepare_from_a_folder_without_the_files(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits on file sizes need a POSIX system")
-def test_prepare_on_a_full_disk_leaves_nothing_half_written(data_home, tmp_path):
-    (tmp_path / "thyroid.zip").write_bytes(thyroid_archive(pl.read_parquet(data_home / "annthyroid.parquet")))
+def test_prepare_on_a_full_disk_leaves_nothing_half_written(thyroid, tmp_path):
+    (tmp_path / "thyroid.zip").write_bytes(thyroid_archive(thyroid))
     home = tmp_path / "home"
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
@@ -173,11 +218,12 @@ def test_check_of_the_projects_own_file(data_home):
     assert "missing values: 0" in result.output
 
 
-def test_check_of_what_is_missing_or_damaged(data_home, tmp_path):
+def test_check_of_what_is_missing_or_damaged(thyroid, tmp_path):
     result = dplan("check", "har", "--home", tmp_path)
     assert result.exit_code == 1
     assert "run `dplan data fetch har`" in result.output
-    whole = (data_home / "annthyroid.parquet").read_bytes()
+    thyroid.write_parquet(tmp_path / "annthyroid.parquet")
+    whole = (tmp_path / "annthyroid.parquet").read_bytes()
     (tmp_path / "annthyroid.parquet").write_bytes(whole[: len(whole) // 2])
     result = dplan("check", "annthyroid", "--home", tmp_path)
     assert result.exit_code == 1

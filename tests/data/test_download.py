@@ -110,6 +110,16 @@ def test_a_server_that_does_not_say_the_length(server, tmp_path):
     assert seen[-1] == (300_000, None)
 
 
+def test_an_answer_in_chunks(server, tmp_path):
+    server.served.chunked = True
+    server.served.break_off_after = [120_000, 100_000]
+    assert download(f"{server.url}/a.zip", tmp_path / "a.zip", pause=0).read_bytes() == CONTENT
+    server.served.break_off_after = [120_000]
+    with pytest.raises(DownloadError, match=r"broke off 1 times"):
+        download(f"{server.url}/b.zip", tmp_path / "b.zip", tries=1)
+    assert not (tmp_path / "b.zip").exists()
+
+
 def test_checksum(server, tmp_path):
     right = hashlib.sha256(CONTENT).hexdigest()
     assert sha256_of(download(f"{server.url}/a.zip", tmp_path / "a.zip", sha256=right.upper())) == right

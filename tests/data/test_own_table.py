@@ -64,10 +64,7 @@ FORMS = {
 def test_every_form_gives_the_same_table(name, tmp_path):
     (tmp_path / name).write_bytes(FORMS[name])
     table = read_table(tmp_path / name)
-    expected = (
-        TABLE.with_columns(pl.col("day").cast(pl.String)) if "json" in name else TABLE
-    )  # JSON has no dates
-    assert_frame_equal(table, expected)
+    assert_frame_equal(table, TABLE)
 
 
 def test_another_encoding(tmp_path):
@@ -114,8 +111,8 @@ def test_codes_can_be_kept_as_text(tmp_path):
         (
             "a.csv",
             b"amount,b\n10,x\n20,y\nabc,z\n30,z\n",
-            r"column 'amount', row 3 \(the header not counted\): 'abc' is no number, "
-            r"while 3 of 4 values are; correct it, name it as missing \(missing=\), or keep the column as text \(text=\['amount'\]\)",
+            r"column 'amount', row 3 \(the header not counted\): 'abc' is no number, while 3 of 4 values "
+            r"are; correct it, name it as missing \(missing=\), or keep .* \(text=\['amount'\]\)",
         ),
         ("a.jsonl", b'{"a": 1}\n{"a": \n', r"a\.jsonl, line 2: no JSON"),
         (
@@ -165,7 +162,7 @@ CELLS = st.one_of(
 def test_what_polars_writes_is_read_back(tmp_path_factory, rows):
     # Blanks around a text and the marks of missing values do not survive, on purpose.
     table = pl.DataFrame(rows, schema={"text": pl.String, "number": pl.Int64}, orient="row").with_columns(
-        pl.concat_str(pl.lit("t"), pl.col("text"), pl.lit("t"))
+        pl.concat_str(pl.lit("t"), pl.col("text"), pl.lit("t")).alias("text")
     )
     path = tmp_path_factory.mktemp("csv") / "t.csv"
     table.write_csv(path, quote_style="non_numeric")

@@ -70,6 +70,11 @@ def test_nan_is_missing_and_infinity_is_an_error():
         TablePreparer().fit(table).transform(bad)
 
 
+def test_the_mean_of_values_whose_sum_is_beyond_every_float():
+    table = pl.DataFrame({"a": [1.7e308, 1.7e308, 1.7e308, 0.0, None]})
+    assert TablePreparer().fit_transform(table).ravel().tolist() == [1, 1, 1, 0, 0.75]
+
+
 def test_declared_levels_all_count():
     table = pl.DataFrame({"a": pl.Series(["x", "x"], dtype=pl.Enum(["w", "x"]))})
     assert TablePreparer().fit_transform(table).tolist() == [[0, 1], [0, 1]]
@@ -91,6 +96,18 @@ def test_a_number_that_came_as_text_is_read_or_named():
     assert preparer.transform(pl.DataFrame({"a": ["1", None, "4"]})).ravel().tolist() == [0.25, 0.5, 1]
     with pytest.raises(ValueError, match=r"column 'a' was a number .* row 1 .* holds the text 'four'"):
         preparer.transform(pl.DataFrame({"a": ["1", "four"]}))
+
+
+def test_flags_and_dates_that_came_as_text_are_read():
+    table = pl.DataFrame({"f": [True, False], "d": [dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 3)]})
+    preparer = TablePreparer().fit(table)
+    new = pl.DataFrame({"f": [" True", "0"], "d": ["2024-01-02", "2024-01-03T00:00:00"]})
+    assert preparer.transform(new).tolist() == [[1, 0.5], [0, 1]]
+    assert preparer.transform(pl.DataFrame({"f": [0, 1], "d": [None, None]})).tolist() == [[0, 0.5], [1, 0.5]]
+    with pytest.raises(ValueError, match=r"column 'd' was a date .* row 0 .* holds the text 'soon'"):
+        preparer.transform(pl.DataFrame({"f": [True], "d": ["soon"]}))
+    with pytest.raises(ValueError, match="column 'd' was a date in the training rows and is a number now"):
+        preparer.transform(pl.DataFrame({"f": [True], "d": [7]}))
 
 
 def test_lists_are_refused_by_name():

@@ -29,7 +29,7 @@ def test_the_papers_48_and_the_pollution_scenarios_are_listed():
     assert sorted({scenario_id(id).contamination for id in pollution}) == [0.02, 0.04, 0.06, 0.08, 0.1, 0.12]
 
 
-@pytest.mark.parametrize("id", PAPER)
+@pytest.mark.parametrize("id", scenarios())
 def test_scenario(id, dataset):
     entry = scenario_id(id)
     data = dataset(entry.dataset)
@@ -113,6 +113,13 @@ def test_prepared_features(id, dimensions, dataset):
         assert np.isfinite(X).all()
     assert task.X.min() == 0
     assert task.X.max() == 1
+
+
+def test_preparing_learns_from_training_rows_alone(dataset):
+    task = scenario("unsw_nb15/dos-v1", dataset=dataset("unsw_nb15"))
+    column = task.features.columns.index("sload")
+    assert task.preparer.columns_[column].maximum == task.features["sload"].max()
+    assert task.X_test.max() > 1  # test rows beyond the training rows' range are neither cut nor learned from
 
 
 @pytest.mark.parametrize(

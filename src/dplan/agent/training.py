@@ -15,6 +15,7 @@ from dplan import perceptron
 from dplan._compile import compiled
 from dplan.agent.environment import (
     ANOMALOUS,
+    PROXIMITY,
     World,
     draw_next,
     external_reward,
@@ -92,12 +93,11 @@ def train(
     """Train the agent in place and yield after each episode; who does not ask for the next one stops the training."""
     if schedule.intrinsic_reward:
         refresh(novelty, world, agent.theta, agent.sizes, rng)
-    kept = np.empty((0, agent.sizes[-2]), dtype=np.float32)
-    if world.n_unlabelled * int(agent.sizes[-2]) * 4 <= _KEPT_EMBEDDING_BYTES:
-        kept = embed_all(agent, world)
+    nothing = np.empty((0, agent.sizes[-2]), dtype=np.float32)
+    kept = embed_all(agent, world) if _keeping_pays(agent, world, schedule) else nothing
     for first_step in range(0, schedule.n_steps, schedule.episode_steps):  # line 4
         if first_step >= schedule.warmup_steps:
-            kept = kept[:0]
+            kept = nothing
         n_steps = min(schedule.episode_steps, schedule.n_steps - first_step)
         yield Episode(
             *run_episode(
@@ -183,6 +183,13 @@ def next_observation(
     else:
         window = perceptron.embed(agent.theta, agent.sizes, world.rows[found : found + world.window])
     return proximate(world, row, action, found, embedded_row, window)
+
+
+def _keeping_pays(agent: Agent, world: World, schedule: Schedule) -> bool:
+    """Tell whether the warm-up asks for the embedding of more rows than there are, and keeping it takes little."""
+    asked = schedule.warmup_steps * (1 - world.labelled_probability) * world.window
+    n_bytes = len(world.rows) * int(agent.sizes[-2]) * 4
+    return world.sampler == PROXIMITY and asked > world.n_unlabelled and n_bytes <= _KEPT_EMBEDDING_BYTES
 
 
 def embed_all(agent: Agent, world: World) -> Floats:

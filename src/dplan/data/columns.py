@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-__all__ = ["LIMIT", "Column", "Kind", "encode", "fit_column", "kind_of", "scale"]
+__all__ = ["LIMIT", "Column", "Kind", "encode", "fit_column", "kind_of", "parse_dates", "scale"]
 
 Kind = Literal["number", "flag", "date", "text", "dropped"]
 
@@ -168,7 +168,7 @@ def fit_column(series: pl.Series, max_levels: int) -> Column:
 
 def scale(column: Column, series: pl.Series, out: NDArray[np.float32]) -> int:
     """Write a number, flag or date into `out`, scaled, and say how many values were missing."""
-    numbers = _numbers(_parsed(column, series) if series.dtype == pl.String else series)
+    numbers = _numbers(_as_fitted(column, series))
     values: NDArray[Any] = numbers.to_numpy()  # where integers are missing, floats and NaN
     factor, shift, span = column.scaling()
     if (
@@ -253,14 +253,43 @@ def _where_infinite(series: pl.Series) -> str:
     )
 
 
-def _parsed(column: Column, series: pl.Series) -> pl.Series:
-    """Read numbers that stand as texts, or say which text is none."""
-    numbers = series.cast(pl.Float64, strict=False)
-    bad = numbers.is_null() & series.is_not_null()
+def parse_dates(texts: pl.Series) -> pl.Series:
+    """Read dates and times in ISO 8601, in UTC where a zone is given; what is none of these becomes null.
+
+    Examples
+    --------
+    >>> parse_dates(pl.Series(["2024-01-31", "2024-01-31T12:00:00Z", "soon"])).dt.hour().to_list()
+    [0, 12, None]
+    """
+    texts = texts.str.strip_suffix("Z").str.replace(" ", "T", literal=True)
+    days = texts.str.to_datetime("%Y-%m-%d", strict=False, time_unit="us")
+    return days.zip_with(
+        days.is_not_null(), texts.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", strict=False, time_unit="us")
+    )
+
+
+def _as_fitted(column: Column, series: pl.Series) -> pl.Series:
+    """Bring a column into the kind that it had in the training rows, or say why it is of another kind."""
+    kind = kind_of(series)
+    if kind in ("dropped", column.kind) or {kind, column.kind} == {"number", "flag"}:
+        return series
+    if kind != "text":
+        raise ValueError(
+            f"column {column.name!r} was a {column.kind} in the training rows and is a {kind} now"
+        )
+    texts = series.cast(pl.String).str.strip_chars()
+    if column.kind == "date":
+        values = parse_dates(texts)
+    else:
+        words = (
+            texts.str.to_lowercase().replace({"false": "0", "true": "1"}) if column.kind == "flag" else texts
+        )
+        values = words.cast(pl.Float64, strict=False)
+    bad = values.is_null() & texts.is_not_null()
     if bad.any():
         row = int(np.flatnonzero(bad.to_numpy())[0])
         raise ValueError(
             f"column {column.name!r} was a {column.kind} in the training rows, "
             f"but row {row} (counted from 0) holds the text {series[row]!r}"
         )
-    return numbers
+    return values

@@ -162,9 +162,11 @@ def load(name: str, home: str | Path | None = None) -> Dataset:
             f"data set {name!r} is not in {folder}: run `dplan data fetch {name}`, "
             "or set DPLAN_DATA_HOME to the folder that holds it"
         )
+    if place.is_dir():
+        return from_source(source_of(name), read_raw(name, place), place)
     # An experiment loads the same few tables thousands of times; a file that changed is read again.
     status = place.stat()
-    return _load(name, place, status.st_mtime_ns, status.st_size)
+    return _load_prepared(name, place, status.st_mtime_ns, status.st_size)
 
 
 def find(name: str, home: str | Path | None = None) -> Path | None:
@@ -187,9 +189,7 @@ def find(name: str, home: str | Path | None = None) -> Path | None:
 
 
 @lru_cache(maxsize=8)
-def _load(name: str, place: Path, mtime_ns: int, size: int) -> Dataset:
-    if place.is_dir():
-        return from_source(source_of(name), read_raw(name, place), place)
+def _load_prepared(name: str, place: Path, mtime_ns: int, size: int) -> Dataset:
     try:
         table = pl.read_parquet(place)
     except (pl.exceptions.PolarsError, OSError) as error:

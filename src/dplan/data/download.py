@@ -155,7 +155,7 @@ def _fetch_rest(url: str, part: Path, progress: Progress | None) -> None:
         length = response.headers.get("Content-Length")
         total = there + int(length) if length is not None else None
         with open(part, "ab") as file:
-            while chunk := response.read(_CHUNK):
+            while chunk := response.read1(_CHUNK):  # what is there, without waiting for more
                 file.write(chunk)
                 there += len(chunk)
                 if progress is not None:

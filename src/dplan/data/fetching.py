@@ -1,7 +1,6 @@
 """Getting a data set from its publisher and turning it into the prepared file that `load` reads."""
 
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,15 +133,14 @@ def prepare(name: str, source: str | Path, home: str | Path | None = None) -> Da
 
 def write_parquet(table: pl.DataFrame, target: Path) -> None:
     """Write a table so that `target` is the old file or the new one, never half of one."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    os.close(handle)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         table.write_parquet(temporary, compression="zstd", compression_level=10)
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(temporary, target)
     except BaseException as error:
-        os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
         if isinstance(error, pl.exceptions.PolarsError):  # which is how polars tells of a full disk
             raise OSError(f"{target} cannot be written: {error}") from error
         raise

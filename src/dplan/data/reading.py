@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from dplan.data.columns import parse_dates
+
 __all__ = ["MISSING", "read_table"]
 
 # Texts that stand for a missing value.
@@ -153,10 +155,11 @@ def _read_json_lines(name: str, data: str, text: Collection[str]) -> pl.DataFram
         table = pl.read_ndjson(io.BytesIO(data.encode()), infer_schema_length=None)
     except pl.exceptions.PolarsError as error:
         raise ValueError(_bad_json_line(name, data) or f"{name}: {str(error).splitlines()[0]}") from error
-    for series in table:
-        if series.dtype == pl.String and series.name not in text:
-            _number_or_text(name, series, ())
-    return table
+    return table.with_columns(
+        _date_or_text(name, series)
+        for series in table
+        if series.dtype == pl.String and series.name not in text
+    )
 
 
 def _bad_json_line(name: str, data: str) -> str:
@@ -194,6 +197,15 @@ def _number_or_text(name: str, series: pl.Series, missing: Sequence[str]) -> pl.
         f"is no number, while {n_numbers:,} of {n_values:,} values are; correct it, "
         f"name it as missing (missing=), or keep the column as text (text={[series.name]!r})"
     )
+
+
+def _date_or_text(name: str, series: pl.Series) -> pl.Series:
+    """Read a text column of JSON lines as dates if all of it is; JSON itself knows no dates."""
+    dates = parse_dates(series)
+    if dates.null_count() == series.null_count() < len(series):
+        return dates if series.str.contains(":", literal=True).any() else dates.cast(pl.Date)
+    _number_or_text(name, series, ())  # what mixes numbers and texts is refused
+    return series
 
 
 def _check_header(name: str, header: list[str]) -> None:

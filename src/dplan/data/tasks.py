@@ -100,7 +100,7 @@ class Task:
         """What the data set lacks against the paper's Table 1."""
         return self.dataset.partial
 
-    @property
+    @cached_property
     def features(self) -> pl.DataFrame:
         """The training rows before preparing."""
         real = self.dataset.features[self.rows[self.rows >= 0]]
@@ -197,8 +197,7 @@ def scenario(
                 f"class {name}: {len(order)} labelled rows instead of {n}, all that the training rows have"
             )
         labelled.append(order[:n])
-        # Contaminants come from the other end of the same order, so that labelling more rows hardly changes
-        # them.
+        # From the other end of the same order, so that labelling more rows hardly changes what pollutes.
         unlabelled_anomalies.append(order[n:][::-1])
 
     normal = training[classes[training] == 0]

@@ -35,6 +35,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     """
 
     uses_labels = True
+    is_random = True  # whether the seed makes a difference
 
     scale: bool
     contamination: float
@@ -155,7 +156,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         """
         return np.where(self.decision_function(X) < 0, -1, 1)
 
-    def _arrange(self, X: NDArray[np.floating], order: NDArray[np.int64]) -> Floats:
+    def _arrange(self, X: NDArray[np.floating], order: NDArray[np.int64] | None = None) -> Floats:
         return arrange(X, order, self.column_low_, self.column_inverse_)
 
     def _record(self, **figures: float) -> bool:

@@ -116,7 +116,7 @@ class DeepDetector(Detector):
         self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator
     ) -> tuple[Floats, Indices, Indices]:
         """Return all rows, scaled, and the numbers of the anomalies and of the unlabelled rows among them."""
-        rows = self._arrange(X, np.arange(len(X)))
+        rows = self._arrange(X)
         anomalies, unlabelled = labelled_or_stand_ins(rows, labels, rng)
         return rows, anomalies, unlabelled
 

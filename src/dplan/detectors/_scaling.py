@@ -59,13 +59,20 @@ def scale_rows(
 
 
 def arrange(
-    X: NDArray[np.floating], order: NDArray[np.int64], low: NDArray[np.float64], inverse: NDArray[np.float64]
+    X: NDArray[np.floating],
+    order: NDArray[np.int64] | None,
+    low: NDArray[np.float64],
+    inverse: NDArray[np.float64],
 ) -> Floats:
-    """Return the rows of X in the given order, scaled, as one float32 block: the only copy that training makes."""
-    arranged = np.empty((len(order), X.shape[1]), dtype=np.float32)
-    for start in range(0, len(order), 1024):
-        chunk = np.take(X, order[start : start + 1024], axis=0)
-        scale_rows(np.ascontiguousarray(chunk), low, inverse, arranged[start : start + 1024])
+    """Return the rows of X in the given order, scaled, as one float32 block: the only copy that training makes.
+
+    Without an order, they stay as they are.
+    """
+    arranged = np.empty((len(X) if order is None else len(order), X.shape[1]), dtype=np.float32)
+    for start in range(0, len(arranged), 1024):
+        piece = slice(start, start + 1024)
+        chunk = X[piece] if order is None else np.take(X, order[piece], axis=0)
+        scale_rows(np.ascontiguousarray(chunk), low, inverse, arranged[piece])
     return arranged
 
 

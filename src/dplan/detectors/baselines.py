@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
 
 from dplan.detectors._base import Callback, Detector
 from dplan.detectors._checks import check_choice, check_integer, check_number
 from dplan.detectors._isolation import labelled_or_stand_ins
 from dplan.detectors._minibatches import Indices
-from dplan.detectors._trees import Trees, join_trees, sum_of_leaves
+from dplan.detectors._trees import Trees, join_trees, one_tree, sum_of_leaves
 from dplan.perceptron import Floats
 
 ENGINES = ("scikit-learn", "catboost")
@@ -92,7 +93,7 @@ class LogisticBaseline(Detector):
         check_integer("n_iterations", self.n_iterations, minimum=1)
 
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
-        rows = self._arrange(X, np.arange(len(X)))
+        rows = self._arrange(X)
         anomalous = np.zeros(len(X), dtype=bool)
         anomalous[labelled_or_stand_ins(rows, labels, rng)[0]] = True
         model = LogisticRegression(
@@ -111,7 +112,7 @@ class LogisticBaseline(Detector):
 
 
 class BoostedBaseline(Detector):
-    """Gradient-boosted trees, labelled anomalies against all unlabelled rows, both classes of the same weight.
+    """Gradient-boosted trees, labelled anomalies against all unlabelled rows.
 
     Parameters
     ----------
@@ -121,6 +122,9 @@ class BoostedBaseline(Detector):
         Trees, one after the other. scikit-learn's default.
     learning_rate : float, default=0.1
         Share of each tree that is added. scikit-learn's default.
+    l2 : float, default=1.0
+        Penalty on the values of leaves. XGBoost's default, because with scikit-learn's, none, the first trees overshoot
+        where one class is as rare as labelled anomalies are.
     scale : bool, default=True
         Scale every column to [0, 1] by the training rows. It does not change the ranking beyond rounding.
     contamination : float, default=0.02
@@ -135,7 +139,7 @@ class BoostedBaseline(Detector):
     Attributes
     ----------
     trees_ : tuple of ndarray
-        With scikit-learn, the nodes of all trees: roots, children, features, thresholds and values of leaves.
+        With scikit-learn, the nodes of all trees: roots, depths, children, features, thresholds, values of leaves.
     booster_ : catboost.CatBoostClassifier
         With CatBoost, its model.
     history_ : dict of list
@@ -167,6 +171,7 @@ class BoostedBaseline(Detector):
         engine: str = "scikit-learn",
         n_trees: int = 100,
         learning_rate: float = 0.1,
+        l2: float = 1.0,
         scale: bool = True,
         contamination: float = 0.02,
         random_state: Any = None,
@@ -176,6 +181,7 @@ class BoostedBaseline(Detector):
         self.engine = engine
         self.n_trees = n_trees
         self.learning_rate = learning_rate
+        self.l2 = l2
         self.scale = scale
         self.contamination = contamination
         self.random_state = random_state
@@ -186,23 +192,27 @@ class BoostedBaseline(Detector):
         check_choice("engine", self.engine, ENGINES)
         check_integer("n_trees", self.n_trees, minimum=1)
         check_number("learning_rate", self.learning_rate, "(0, inf)")
+        check_number("l2", self.l2, "[0, inf)")
 
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
-        rows = self._arrange(X, np.arange(len(X)))
+        rows = self._arrange(X)
         anomalous = np.zeros(len(X), dtype=bool)
         anomalous[labelled_or_stand_ins(rows, labels, rng)[0]] = True
         seed = int(rng.integers(2**31))
         if self.engine == "catboost":
-            self.booster_ = catboost_model(int(self.n_trees), float(self.learning_rate), seed)
+            self.booster_ = catboost_model(int(self.n_trees), float(self.learning_rate), float(self.l2), seed)
             self.booster_.fit(rows, anomalous)
         else:
             model = HistGradientBoostingClassifier(
                 max_iter=int(self.n_trees),
                 learning_rate=float(self.learning_rate),
-                class_weight="balanced",
+                l2_regularization=float(self.l2),
                 early_stopping=False,  # it would hold out labelled anomalies, of which there are few
                 random_state=seed,
-            ).fit(rows, anomalous)
+            )
+            # One thread, as everywhere here: on a busy machine its threads would spend their time waiting.
+            with threadpool_limits(1, user_api="openmp"):
+                model.fit(rows, anomalous)
             self.trees_ = join_trees([boosted_tree(tree.nodes) for (tree,) in model._predictors])
         self._record(trees=float(self.n_trees))
 
@@ -214,19 +224,14 @@ class BoostedBaseline(Detector):
 
 def boosted_tree(nodes: NDArray[Any]) -> Trees:
     """Read off one of scikit-learn's boosted trees."""
-    places = np.arange(len(nodes))
-    is_leaf = nodes["is_leaf"].astype(bool)
-    children = np.stack([nodes["left"], nodes["right"]], axis=1).astype(np.int64)
-    return Trees(
-        roots=np.zeros(1, dtype=np.int64),
-        children=np.where(is_leaf[:, None], places[:, None], children),
-        features=np.where(is_leaf, 0, nodes["feature_idx"]),
-        thresholds=np.where(is_leaf, 0.0, nodes["num_threshold"]),
-        values=np.where(is_leaf, nodes["value"], 0.0),
+    names = ("left", "right", "is_leaf", "feature_idx", "num_threshold", "value")
+    left, right, is_leaf, features, thresholds, values = (nodes[name] for name in names)
+    return one_tree(
+        left.astype(np.int64), right.astype(np.int64), is_leaf.astype(bool), features, thresholds, values
     )
 
 
-def catboost_model(n_trees: int, learning_rate: float, seed: int) -> Any:
+def catboost_model(n_trees: int, learning_rate: float, l2: float, seed: int) -> Any:
     """Return an unfitted CatBoost classifier that writes nothing to disk and prints nothing."""
     try:
         from catboost import CatBoostClassifier
@@ -237,7 +242,7 @@ def catboost_model(n_trees: int, learning_rate: float, seed: int) -> Any:
     return CatBoostClassifier(
         iterations=n_trees,
         learning_rate=learning_rate,
-        auto_class_weights="Balanced",
+        l2_leaf_reg=l2,
         random_seed=seed,
         allow_writing_files=False,
         verbose=False,

@@ -126,7 +126,7 @@ class DeepSAD(DeepDetector):
         check_number("margin", self.margin, "(0, inf)")
 
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
-        rows = self._arrange(X, np.arange(len(X)))
+        rows = self._arrange(X)
         labelled, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
         sampler = HalfAndHalf(rows, labelled, unlabelled, int(self.batch_size), rng)
         network = without_biases(X.shape[1], check_hidden_units(self.hidden_units), float(self.l2), rng)
@@ -159,21 +159,24 @@ def without_biases(
 
 def first_centre(network: Network, rows: Floats, unlabelled: Indices) -> Floats:
     """Return the mean representation of the unlabelled rows, with no entry nearer to zero than 0.1."""
-    total = np.zeros(network.sizes[-1])
-    for start in range(0, len(unlabelled), 4096):
-        piece = rows[unlabelled[start : start + 4096]]
-        total += perceptron.represent(network.theta, network.sizes, piece).sum(axis=0, dtype=np.float64)
+    total, counts = np.zeros(network.sizes[-1]), np.zeros(len(rows), dtype=np.float32)
+    counts[unlabelled] = 1
+    for start in range(0, len(rows), 512):
+        piece = slice(start, start + 512)
+        total += counts[piece] @ perceptron.represent(network.theta, network.sizes, rows[piece])
     return np.maximum(total / len(unlabelled), _NEAREST_CENTRE).astype(np.float32)
 
 
 @compiled
 def squared_distances(outputs: Floats, centre: Floats) -> Floats:
     """Return ‖φ - c‖² of each row, where φ is the output after ReLU."""
-    distances = np.zeros(len(outputs), dtype=np.float32)
+    distances = np.empty(len(outputs), dtype=outputs.dtype)
     for row in range(len(outputs)):
+        distance = np.float32(0)
         for unit in range(len(centre)):
             gap = max(outputs[row, unit], np.float32(0)) - centre[unit]
-            distances[row] += gap * gap
+            distance += gap * gap
+        distances[row] = distance
     return distances
 
 
@@ -184,13 +187,13 @@ def sphere_loss(
     """Return the loss of each row, given its outputs before ReLU, and its gradient by them."""
     losses, slopes = squared_distances(outputs, centre), np.empty_like(outputs)
     for row in range(len(outputs)):
-        distance, by_distance = losses[row], np.float32(1)
+        distance, by_distance = losses[row], 1.0
         if anomalous[row] and inverse:
             losses[row] = 1 / (distance + _LEAST_DISTANCE)
             by_distance = -losses[row] * losses[row]
         elif anomalous[row]:
             losses[row] = max(0.0, margin - distance)
-            by_distance = np.float32(-1 if distance < margin else 0)
+            by_distance = -1.0 if distance < margin else 0.0
         for unit in range(len(centre)):
             value = outputs[row, unit]
             slopes[row, unit] = 2 * by_distance * (value - centre[unit]) if value > 0 else 0

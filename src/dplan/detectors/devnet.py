@@ -132,7 +132,7 @@ def deviation_loss(
     scores: Floats, anomalous: NDArray[np.bool_], mean: float, deviation: float, margin: float
 ) -> tuple[Floats, Floats]:
     """Return the deviation loss (Eqs. 6 and 7) of each row of rows × 1 scores, and its gradient by the score."""
-    losses, slopes = np.empty(len(scores), dtype=np.float32), np.empty_like(scores)
+    losses, slopes = np.empty(len(scores), dtype=scores.dtype), np.empty_like(scores)
     for row in range(len(scores)):
         deviations = (scores[row, 0] - mean) / deviation
         if not anomalous[row]:

@@ -60,7 +60,8 @@ class DUA(DevNet):
 
     Notes
     -----
-    Without any labelled row, it learns from the pseudo anomalies alone.
+    Without any labelled row, `pseudo_share` would leave too few anomalies to learn from: 1 % of the rows (at least 10)
+    become pseudo anomalies.
 
     References
     ----------
@@ -121,8 +122,10 @@ class DUA(DevNet):
     def _parts(
         self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator
     ) -> tuple[Floats, Indices, Indices]:
-        rows = self._arrange(X, np.arange(len(X)))
-        labelled, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
+        rows, labelled, unlabelled = super()._parts(X, labels, rng)
+        if not labels.any():
+            self.pseudo_anomalies_ = labelled
+            return rows, labelled, unlabelled
         count = max(1, round(self.pseudo_share * len(unlabelled)))
         self.pseudo_anomalies_, unlabelled = split_off_most_isolated(rows, unlabelled, count, rng)
         return rows, np.concatenate([labelled, self.pseudo_anomalies_]), unlabelled

@@ -10,7 +10,7 @@ from dplan.agent.forest import average_path_length
 from dplan.detectors._base import Callback, Detector
 from dplan.detectors._checks import check_integer
 from dplan.detectors._minibatches import Indices
-from dplan.detectors._trees import Trees, join_trees, sum_of_leaves
+from dplan.detectors._trees import Trees, depth_of_nodes, join_trees, one_tree, sum_of_leaves
 from dplan.perceptron import Floats
 
 
@@ -40,7 +40,7 @@ class IForest(Detector):
     Attributes
     ----------
     trees_ : tuple of ndarray
-        The nodes of all trees: roots, children, features, thresholds and the path length of leaves.
+        The nodes of all trees: roots, depths, children, features, thresholds and the path length of leaves.
     usual_path_length_ : float
         Path lengths are measured by this: the mean depth of a search among `tree_size` rows.
     history_ : dict of list
@@ -103,17 +103,7 @@ class IForest(Detector):
 
 def path_lengths(tree: Any) -> Trees:
     """Read off one of scikit-learn's trees; a leaf's value is the expected depth of a row that ends there."""
-    nodes = np.arange(tree.node_count)
-    is_leaf = tree.children_left < 0
-    children = np.stack([tree.children_left, tree.children_right], axis=1)
-    depths = np.zeros(tree.node_count)
-    for node in nodes[~is_leaf]:  # children are numbered after their parent
-        depths[children[node]] = depths[node] + 1
+    left, right, is_leaf = tree.children_left, tree.children_right, tree.children_left < 0
     beyond = np.array([average_path_length(int(n)) for n in tree.n_node_samples])
-    return Trees(
-        roots=np.zeros(1, dtype=np.int64),
-        children=np.where(is_leaf[:, None], nodes[:, None], children),
-        features=np.maximum(tree.feature, 0),
-        thresholds=tree.threshold,
-        values=np.where(is_leaf, depths + beyond, 0.0),
-    )
+    lengths = depth_of_nodes(left, right, is_leaf) + beyond
+    return one_tree(left, right, is_leaf, tree.feature, tree.threshold, lengths)

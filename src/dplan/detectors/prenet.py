@@ -106,8 +106,16 @@ class PReNet(DeepDetector):
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
         shares = perceptron.outputs(self.weights_, self.layer_sizes_, rows)
-        # The mean of φ(anomaly, x) and φ(x, unlabelled) over the references.
-        return 0.5 * (shares[:, 0] + shares[:, 1] + np.float32(self.reference_score_))
+        return mean_relation(shares, self.reference_score_)
+
+
+@compiled
+def mean_relation(shares: Floats, reference_score: float) -> Floats:
+    """Return the mean of φ(anomaly, x) and φ(x, unlabelled) over the references, for every row x."""
+    means = np.empty(len(shares), dtype=np.float32)
+    for row in range(len(shares)):
+        means[row] = 0.5 * (shares[row, 0] + shares[row, 1] + reference_score)
+    return means
 
 
 class Pairs:
@@ -164,8 +172,8 @@ class Pairs:
 
 @compiled
 def relation_loss(outputs: Floats, left: Indices, right: Indices, targets: Floats) -> tuple[Floats, Floats]:
-    """Return |target - φ(left, right)| of each pair (Eq. 2), and the gradient of their mean by the outputs."""
-    losses, slopes = np.empty(len(targets), dtype=np.float32), np.zeros_like(outputs)
+    """Return |target - φ(left, right)| of each pair, and the gradient of their mean by the outputs."""
+    losses, slopes = np.empty(len(targets), dtype=outputs.dtype), np.zeros_like(outputs)
     for pair in range(len(targets)):
         error = outputs[left[pair], 0] + outputs[right[pair], 1] - targets[pair]
         slope = np.sign(error) / np.float32(len(targets))

@@ -241,7 +241,7 @@ def triplet_loss(outputs: Floats, margin: float) -> tuple[Floats, Floats]:
     With e, p and n for the representations of anchor, positive and negative, it is max(0, M - (‖e-n‖² - ‖e-p‖²)).
     """
     n_triplets, n_units = len(outputs) // 3, outputs.shape[1]
-    losses, slopes = np.empty(n_triplets, dtype=np.float32), np.zeros_like(outputs)
+    losses, slopes = np.empty(n_triplets, dtype=outputs.dtype), np.zeros_like(outputs)
     factor = np.float32(2 / n_triplets)
     for anchor in range(n_triplets):
         positive, negative = anchor + n_triplets, anchor + 2 * n_triplets

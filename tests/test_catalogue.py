@@ -1,0 +1,49 @@
+import subprocess
+import sys
+
+from click.testing import CliRunner
+
+import dplan
+from dplan.cli import main
+from dplan.detectors._base import Detector
+
+
+def test_every_detector_is_listed_and_public():
+    entries = dplan.list_detectors()
+    assert len({entry.name for entry in entries}) == len(entries)
+    listed = {entry.detector for entry in entries}
+    public = {getattr(dplan, name) for name in dplan.__all__}
+    assert listed == {kind for kind in public if isinstance(kind, type) and issubclass(kind, Detector)}
+
+
+def test_entries_tell_the_truth():
+    for entry in dplan.list_detectors():
+        assert getattr(dplan, entry.name) is entry.detector
+        assert entry.detector.uses_labels == entry.uses_labels
+        assert isinstance(entry.create(random_state=0), Detector)
+        assert entry.paper
+        assert entry.title
+        if not entry.uses_labels:
+            assert "ignores labels" in entry.detector.__doc__
+
+
+def test_the_command_line_lists_them():
+    shown = CliRunner().invoke(main, ["detectors"], env={"COLUMNS": "200"}, catch_exceptions=False)
+    lines = shown.output.splitlines()
+    for entry in dplan.list_detectors():
+        line = next(line for line in lines if f" {entry.name} " in line)
+        assert entry.title in line
+        assert ("used" if entry.uses_labels else "ignored") in line
+
+
+def test_the_list_can_be_changed_by_nobody():
+    dplan.list_detectors().clear()
+    assert dplan.list_detectors()
+
+
+def test_listing_imports_no_detector():
+    code = (
+        "import sys, dplan; dplan.list_detectors(); print('sklearn' in sys.modules, 'numba' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False", "False"]
