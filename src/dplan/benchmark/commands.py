@@ -14,6 +14,24 @@ import click
 __all__ = ["benchmark"]
 
 _SUITE_NAMES = ("table2", "known-classes", "pollution", "ablation", "steps", "dimensions", "speed")
+# The mark keeps click from filling the lines of a paragraph.
+_SUITES_AND_EXAMPLES = """\b
+Suites:
+  table2         Table 2: 13 data sets, six methods
+  known-classes  Figure 2: one to six known anomaly classes
+  pollution      Figure 3: 2 to 12 % anomalies among the unlabelled rows
+  ablation       Table 3: DPLAN's variants
+  steps          Figure 4: 100,000 training steps
+  dimensions     Figure 5: 10 to 320 hidden units
+  speed          seconds to fit and to score, one cell at a time
+  all            all of these
+
+\b
+Examples:
+  dplan benchmark run --quick
+  dplan benchmark run table2 --protocol fixed --protocol resampled --jobs 2 -o results
+  dplan benchmark run all --data-home my-data --jobs 2 -o results
+"""
 
 
 @click.group()
@@ -21,11 +39,7 @@ def benchmark() -> None:
     """Repeat the paper's experiments and compare."""
 
 
-@benchmark.command(
-    epilog="\b\nExamples:\n  dplan benchmark run --quick\n"
-    "  dplan benchmark run table2 --protocol fixed --protocol resampled --jobs 2 -o results\n"
-    "  dplan benchmark run all --data-home my-data -o results"
-)
+@benchmark.command(epilog=_SUITES_AND_EXAMPLES)
 @click.argument("suites", nargs=-1, type=click.Choice([*_SUITE_NAMES, "all"]), metavar="[SUITE]...")
 @click.option(
     "-m",
@@ -90,18 +104,7 @@ def run(
     scheduler: str | None,
     quick: bool,
 ) -> None:
-    r"""Run the cells of SUITE that the output folder does not have yet.
-
-    \b
-    table2         Table 2: 13 data sets, six methods
-    known-classes  Figure 2: one to six known anomaly classes
-    pollution      Figure 3: 2 to 12 % anomalies among the unlabelled rows
-    ablation       Table 3: DPLAN's variants
-    steps          Figure 4: 100,000 training steps
-    dimensions     Figure 5: 10 to 320 hidden units
-    speed          seconds to fit and to score
-    all            all of these
-    """
+    """Run the cells of SUITE that the output folder does not have yet."""
     if not suites and not quick:
         raise click.UsageError("name a suite, or `all`, or give --quick")
     if (backend == "dask") != (scheduler is not None):
