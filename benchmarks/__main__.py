@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks import agent, data, rivals, startup
+from benchmarks import agent, data, rivals, runner, startup
 
-results = [startup.run(), agent.run(), rivals.run(), data.run()]
+results = [startup.run(), agent.run(), rivals.run(), data.run(), runner.run()]
 sys.exit(0 if all(results) else 1)

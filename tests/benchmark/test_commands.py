@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from click.testing import CliRunner
-from test_running import figures
+from small_cells import figures
 
 from dplan.benchmark.journal import read_journal
 from dplan.cli import main

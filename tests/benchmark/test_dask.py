@@ -1,6 +1,5 @@
 """The same cells on a real cluster of two worker processes, one of which is killed on the way."""
 
-import dataclasses
 import os
 import re
 import signal
@@ -9,8 +8,7 @@ import sys
 import threading
 
 import pytest
-from conftest import make_small_plan
-from test_running import figures
+from small_cells import figures, make_small_plan
 
 from dplan.benchmark.backends import on_dask
 from dplan.benchmark.running import run
@@ -70,7 +68,7 @@ class KillOneOnTheWay:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:distributed.*", "ignore::ResourceWarning")
 def test_a_cluster_that_loses_a_worker_gives_the_same_figures(cluster, tmp_path):
-    plan = dataclasses.replace(make_small_plan(), runs=4)
+    plan = make_small_plan(runs=4)
     address, workers = cluster
     listener = KillOneOnTheWay(workers[0])
     summary = run(plan, tmp_path / "cluster", backend=on_dask(address), workers=2, listener=listener)

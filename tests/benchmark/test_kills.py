@@ -1,6 +1,5 @@
 """Kills, second runners and full disks: what is recorded stays, and the end is the same."""
 
-import dataclasses
 import os
 import random
 import signal
@@ -13,7 +12,7 @@ import pytest
 pytest.importorskip("resource", reason="no such limits on this system")
 
 import killable
-from test_running import figures
+from small_cells import figures, make_small_plan
 
 from dplan.benchmark.chapters import report_blocks
 from dplan.benchmark.journal import NAME, read_journal
@@ -26,9 +25,7 @@ KILLS = 30
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """The whole plan in one go, and how long that takes in a process of its own."""
-    from conftest import make_small_plan
-
-    plan = dataclasses.replace(make_small_plan(), runs=2)
+    plan = make_small_plan(runs=2)
     folder = tmp_path_factory.mktemp("undisturbed")
     killable.start(plan, folder / "warm-up").join()  # the server imports, numba loads its kernels
     started = time.monotonic()

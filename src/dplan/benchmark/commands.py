@@ -154,7 +154,7 @@ def run(
         )
 
 
-@benchmark.command(epilog="\b\nExample:\n  dplan benchmark report results -o docs")
+@benchmark.command(epilog="\b\nExample:\n  dplan benchmark report results -o docs --name results")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option(
     "-o",
@@ -162,15 +162,16 @@ def run(
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder for the pages.  [default: FOLDER]",
 )
-def report(folder: Path, output: Path | None) -> None:
-    """Write report.html and report.md from the journal in FOLDER.
+@click.option("--name", default="report", show_default=True, help="Name of the pages without its ending.")
+def report(folder: Path, output: Path | None, name: str) -> None:
+    """Write an HTML and a Markdown page from the journal in FOLDER.
 
     The HTML page holds everything and needs no network. A benchmark may still be running.
     """
     from dplan.benchmark.pages import write_report
 
     try:
-        pages = write_report(folder, output)
+        pages = write_report(folder, output, name)
     except (ValueError, OSError) as error:
         raise click.ClickException(str(error)) from error
     for page in pages:

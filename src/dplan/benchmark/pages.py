@@ -38,8 +38,10 @@ pre { background: var(--zone); padding: .8rem; overflow-x: auto; font-size: .8re
 """
 
 
-def write_report(place: str | Path, output: str | Path | None = None) -> tuple[Path, Path]:
-    """Write ``report.html`` and ``report.md`` for a journal.
+def write_report(
+    place: str | Path, output: str | Path | None = None, name: str = "report"
+) -> tuple[Path, Path]:
+    """Write an HTML page and a Markdown page for a journal.
 
     Parameters
     ----------
@@ -47,6 +49,8 @@ def write_report(place: str | Path, output: str | Path | None = None) -> tuple[P
         The folder of the journal, or the journal itself.
     output : path, optional
         The folder for the pages; default: that of the journal.
+    name : str, default="report"
+        The pages' name without its ending.
 
     Returns
     -------
@@ -57,7 +61,7 @@ def write_report(place: str | Path, output: str | Path | None = None) -> tuple[P
     place = Path(place)
     folder = Path(output) if output is not None else place if place.is_dir() else place.parent
     folder.mkdir(parents=True, exist_ok=True)
-    html, markdown = folder / "report.html", folder / "report.md"
+    html, markdown = folder / f"{name}.html", folder / f"{name}.md"
     _write(html, as_html(_TITLE, blocks))
     _write(markdown, as_markdown(_TITLE, blocks))
     return html, markdown

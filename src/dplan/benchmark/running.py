@@ -158,7 +158,16 @@ def _configuration(fingerprint: str) -> str:
 
 def _record(cell: Cell, key: str, outcome: dict[str, Any]) -> dict[str, Any]:
     parts = ("suite", "dataset", "x", "scenario", "method", "seed", "protocol")
-    return {"kind": "cell", "key": key, **{name: getattr(cell, name) for name in parts}, **outcome}
+    return {"kind": "cell", "key": key, **{name: getattr(cell, name) for name in parts}, **_rounded(outcome)}
+
+
+def _rounded(value: Any) -> Any:
+    """Round to six decimals: more than any table shows, and the journal of thousands of cells stays small."""
+    if isinstance(value, float):
+        return round(value, 6)
+    if isinstance(value, dict):
+        return {name: _rounded(item) for name, item in value.items()}
+    return [_rounded(item) for item in value] if isinstance(value, list) else value
 
 
 def _check_and_list_finished(
