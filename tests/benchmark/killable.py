@@ -3,13 +3,19 @@
 import multiprocessing
 import resource
 
-import dplan.detectors.baselines
-import dplan.detectors.devnet
-import dplan.detectors.iforest  # noqa: F401 - imported once in the server
+import numpy as np
+
+import dplan.detectors.baselines  # noqa: F401 - imported once in the server
 from dplan.benchmark.configuration import versions
 from dplan.benchmark.running import run
+from dplan.detectors.devnet import DevNet
+from dplan.detectors.iforest import IForest
 
-versions()  # reads all sources: once is enough
+# What every runner would do first is done once, in the server: reading all sources, and loading compiled kernels.
+versions()
+_X, _y = np.random.default_rng(0).random((300, 4), dtype=np.float32), np.arange(300) < 5
+for _detector in (DevNet(n_epochs=1, random_state=0), IForest(n_trees=2, random_state=0)):
+    _detector.fit(_X, _y).anomaly_score(_X)
 
 context = multiprocessing.get_context("forkserver")
 context.set_forkserver_preload(["killable"])

@@ -14,6 +14,7 @@ pytest.importorskip("resource", reason="no such limits on this system")
 import killable
 from small_cells import figures, make_small_plan
 
+from dplan.benchmark.backends import on_processes
 from dplan.benchmark.chapters import report_blocks
 from dplan.benchmark.journal import NAME, read_journal
 from dplan.benchmark.results import Results
@@ -153,3 +154,35 @@ def test_a_full_disk_gives_a_clear_error_and_a_usable_folder(undisturbed, tiny_d
     assert run(plan, tiny_disk / "out").done == len(expected) - len(kept)
     assert figures(tiny_disk / "out") == expected
     assert len(read_journal(tiny_disk / "out")) == len(expected) + 2  # two starts
+
+
+class KillAWorker:
+    """A listener that kills one of the local workers once, after a few cells."""
+
+    def __init__(self):
+        self.done, self.killed = 0, None
+
+    def start(self, cells, skipped):
+        pass
+
+    def finish(self, cell, outcome):
+        self.done += 1
+        if self.done == 3:
+            listed = subprocess.run(
+                ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(os.getpid())],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            workers = [line.split()[0] for line in listed.stdout.splitlines() if "LokyProcess" in line]
+            self.killed = int(workers[0])
+            os.kill(self.killed, signal.SIGKILL)
+
+
+def test_a_killed_worker_does_not_stop_the_run(undisturbed, tmp_path):
+    plan, expected, _ = undisturbed
+    listener = KillAWorker()
+    summary = run(plan, tmp_path, backend=on_processes(2), workers=2, listener=listener)
+    assert listener.killed is not None
+    assert (summary.done, summary.failed) == (len(expected), 0)
+    assert figures(tmp_path) == expected
