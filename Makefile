@@ -6,6 +6,8 @@ BIN := .venv/bin
 
 demo: .venv/.for-use
 	$(BIN)/dplan demo
+	$(BIN)/dplan benchmark run --quick --jobs 2 -o demo-output/benchmark
+	$(BIN)/dplan benchmark report demo-output/benchmark
 
 test: lint
 	$(BIN)/python -m pytest -n 2

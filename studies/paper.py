@@ -1,137 +1,18 @@
-"""The paper's published figures: AUC-PR and AUC-ROC per data set and method."""
+"""The paper's published figures for the studies, from the benchmark's one data file."""
 
-# Table 3: DPLAN (Org) and its ablated variants.
-ABLATION = {
-    "hypothyroid": {
-        "DPLAN": (0.490, 0.846),
-        "ERew": (0.485, 0.844),
-        "REnv": (0.119, 0.633),
-        "DQN+": (0.443, 0.816),
-    },
-    "subnormal": {
-        "DPLAN": (0.436, 0.821),
-        "ERew": (0.447, 0.818),
-        "REnv": (0.118, 0.624),
-        "DQN+": (0.245, 0.758),
-    },
-    "cottonwood": {
-        "DPLAN": (0.709, 0.923),
-        "ERew": (0.722, 0.939),
-        "REnv": (0.367, 0.807),
-        "DQN+": (0.700, 0.937),
-    },
-    "douglas-fir": {
-        "DPLAN": (0.776, 0.976),
-        "ERew": (0.765, 0.975),
-        "REnv": (0.300, 0.747),
-        "DQN+": (0.752, 0.975),
-    },
-}
+from dplan.benchmark import published
 
-# Table 2: DPLAN and its competitors, on every data set named by its known class.
-COMPETITORS = {
-    "analysis": {
-        "DPLAN": (0.683, 0.852),
-        "DevNet": (0.640, 0.839),
-        "DeepSAD": (0.595, 0.769),
-        "REPEN": (0.447, 0.810),
-        "IForest": (0.378, 0.738),
-        "DUA": (0.609, 0.847),
-    },
-    "backdoor": {
-        "DPLAN": (0.700, 0.835),
-        "DevNet": (0.702, 0.795),
-        "DeepSAD": (0.678, 0.753),
-        "REPEN": (0.389, 0.804),
-        "IForest": (0.371, 0.736),
-        "DUA": (0.713, 0.807),
-    },
-    "dos": {
-        "DPLAN": (0.681, 0.809),
-        "DevNet": (0.718, 0.846),
-        "DeepSAD": (0.690, 0.779),
-        "REPEN": (0.365, 0.757),
-        "IForest": (0.379, 0.737),
-        "DUA": (0.751, 0.871),
-    },
-    "exploits": {
-        "DPLAN": (0.768, 0.906),
-        "DevNet": (0.660, 0.871),
-        "DeepSAD": (0.636, 0.798),
-        "REPEN": (0.373, 0.774),
-        "IForest": (0.367, 0.732),
-        "DUA": (0.589, 0.858),
-    },
-    "fuzzers": {
-        "DPLAN": (0.646, 0.878),
-        "DevNet": (0.493, 0.841),
-        "DeepSAD": (0.499, 0.839),
-        "REPEN": (0.361, 0.767),
-        "IForest": (0.371, 0.735),
-        "DUA": (0.500, 0.856),
-    },
-    "generic": {
-        "DPLAN": (0.759, 0.827),
-        "DevNet": (0.748, 0.820),
-        "DeepSAD": (0.703, 0.793),
-        "REPEN": (0.485, 0.854),
-        "IForest": (0.380, 0.737),
-        "DUA": (0.647, 0.828),
-    },
-    "reconnaissance": {
-        "DPLAN": (0.438, 0.809),
-        "DevNet": (0.386, 0.819),
-        "DeepSAD": (0.392, 0.821),
-        "REPEN": (0.457, 0.809),
-        "IForest": (0.374, 0.735),
-        "DUA": (0.414, 0.829),
-    },
-    "hypothyroid": {
-        "DPLAN": (0.490, 0.846),
-        "DevNet": (0.469, 0.835),
-        "DeepSAD": (0.398, 0.809),
-        "REPEN": (0.081, 0.536),
-        "IForest": (0.155, 0.683),
-        "DUA": (0.432, 0.828),
-    },
-    "subnormal": {
-        "DPLAN": (0.436, 0.821),
-        "DevNet": (0.379, 0.784),
-        "DeepSAD": (0.308, 0.758),
-        "REPEN": (0.079, 0.523),
-        "IForest": (0.184, 0.733),
-        "DUA": (0.288, 0.800),
-    },
-    "downstairs": {
-        "DPLAN": (0.943, 0.993),
-        "DevNet": (0.874, 0.990),
-        "DeepSAD": (0.887, 0.991),
-        "REPEN": (0.300, 0.911),
-        "IForest": (0.368, 0.926),
-        "DUA": (0.844, 0.991),
-    },
-    "upstairs": {
-        "DPLAN": (0.942, 0.996),
-        "DevNet": (0.865, 0.983),
-        "DeepSAD": (0.887, 0.990),
-        "REPEN": (0.297, 0.918),
-        "IForest": (0.394, 0.940),
-        "DUA": (0.900, 0.994),
-    },
-    "cottonwood": {
-        "DPLAN": (0.709, 0.923),
-        "DevNet": (0.670, 0.868),
-        "DeepSAD": (0.678, 0.876),
-        "REPEN": (0.424, 0.891),
-        "IForest": (0.443, 0.849),
-        "DUA": (0.593, 0.841),
-    },
-    "douglas-fir": {
-        "DPLAN": (0.776, 0.976),
-        "DevNet": (0.722, 0.974),
-        "DeepSAD": (0.728, 0.973),
-        "REPEN": (0.453, 0.901),
-        "IForest": (0.456, 0.862),
-        "DUA": (0.669, 0.963),
-    },
-}
+
+def _areas(table: published.Table) -> dict[str, dict[str, tuple[float, float]]]:
+    """Give AUC-PR and AUC-ROC by data set and method."""
+    figures: dict[str, dict[str, tuple[float, float]]] = {}
+    for data_set in published.data_sets():
+        for method in published.methods(table):
+            pair = [published.figure(table, measure, data_set, method) for measure in ("auc_pr", "auc_roc")]
+            if pair[0] is not None and pair[1] is not None:
+                figures.setdefault(data_set, {})[method] = (pair[0].mean, pair[1].mean)
+    return figures
+
+
+COMPETITORS = _areas("table2")  # DPLAN and its competitors
+ABLATION = _areas("table3")  # DPLAN (the paper's Org) and its ablated variants

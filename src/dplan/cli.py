@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from dplan._version import __version__
+from dplan.benchmark.commands import benchmark
 from dplan.catalogue_command import detectors
 from dplan.commands.example import example
 from dplan.commands.export import export
@@ -25,7 +26,7 @@ def main() -> None:
     """Find anomalies in a table with a few known anomalies and many unlabelled rows."""
 
 
-for command in (fit, score, report, update, export, inspect, example, detectors, data):
+for command in (fit, score, report, update, export, inspect, example, detectors, data, benchmark):
     main.add_command(command)
 
 

@@ -1,0 +1,192 @@
+"""The paper's experiments as lists of cells.
+
+==================  ==============================================================================
+suite               what it repeats
+==================  ==============================================================================
+``table2``          Table 2: 13 data sets, one known anomaly class each, six methods
+``known-classes``   Figure 2: one to six known classes of UNSW-NB15 (7 + 35 data sets)
+``pollution``       Figure 3: 2 to 12 % anomalies among the unlabelled rows of the 13 data sets
+``ablation``        Table 3: DPLAN's variants, and our clean arm ``Uniform``
+``steps``           Figure 4: 100,000 steps of DPLAN, judged on the way
+``dimensions``      Figure 5: 10 to 320 hidden units
+``speed``           seconds to fit and to score; these cells run one after another
+==================  ==============================================================================
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from dplan.benchmark.cells import Cell, full_parameters, method_names
+from dplan.data.scenario_ids import scenario_id, scenarios
+
+__all__ = ["SUITES", "Plan", "Suite", "cells_of", "datasets_of"]
+
+PAPER_DATASETS = ("unsw_nb15", "annthyroid", "har", "covertype")
+EMBEDDED = ("covertype-mini",)
+# The paper follows only these through its Figures 2 and 3.
+_LEARNING = ("DPLAN", "DevNet", "DeepSAD", "DUA")
+
+
+class Point(NamedTuple):
+    """One column of cells: where a suite measures every method."""
+
+    scenario: str
+    x: float | None = None
+    parameters: Mapping[str, Any] = {}
+
+
+class Suite(NamedTuple):
+    """What a suite measures by default."""
+
+    title: str
+    methods: tuple[str, ...]
+    any_method: bool  # whether other methods can be asked for
+    alone: bool = False  # whether its cells must not share the machine with others
+
+
+SUITES = {
+    "table2": Suite(
+        "Table 2: one known anomaly class", ("DPLAN", "DevNet", "DeepSAD", "REPEN", "IForest", "DUA"), True
+    ),
+    "known-classes": Suite("Figure 2: more known anomaly classes", _LEARNING, True),
+    "pollution": Suite("Figure 3: more anomalies among the unlabelled rows", _LEARNING, True),
+    "ablation": Suite("Table 3: DPLAN and its variants", ("DPLAN", "ERew", "REnv", "DQN+", "Uniform"), False),
+    "steps": Suite("Figure 4: more training steps", ("DPLAN",), False),
+    "dimensions": Suite("Figure 5: size of the representation", ("DPLAN",), False),
+    "speed": Suite(
+        "Speed", ("DPLAN", "DevNet", "DeepSAD", "REPEN", "IForest", "DUA"), any_method=True, alone=True
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run.
+
+    Attributes
+    ----------
+    suites : tuple of str
+        Names of suites.
+    methods : tuple of str
+        Detectors or variants; empty for those of the paper. ``ablation``, ``steps`` and ``dimensions`` are about
+        DPLAN itself and keep theirs.
+    runs : int
+        Seeds 0 … runs - 1.
+    protocols : tuple of str
+        ``"fixed"``, ``"resampled"``, or both.
+    datasets : tuple of str
+        Data sets that the scenarios may come from.
+    parameters : mapping
+        Parameters that differ from a method's own, by method.
+    quick : bool
+        Three points of every sweep instead of all, fewer steps, and beyond Table 2 one scenario per data set.
+    """
+
+    suites: tuple[str, ...]
+    methods: tuple[str, ...] = ()
+    runs: int = 10
+    protocols: tuple[str, ...] = ("resampled",)
+    datasets: tuple[str, ...] = PAPER_DATASETS
+    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    quick: bool = False
+
+    def __post_init__(self) -> None:
+        _known("suite", self.suites, SUITES)
+        _known("method", (*self.methods, *self.parameters), method_names())
+        _known("protocol", self.protocols, ("fixed", "resampled"))
+        _known("data set", self.datasets, (*PAPER_DATASETS, *EMBEDDED))
+        if self.runs < 1:
+            raise ValueError(f"runs must be at least 1, not {self.runs}")
+
+
+def cells_of(plan: Plan) -> list[Cell]:
+    """List the cells of a plan, those that share data next to each other.
+
+    Examples
+    --------
+    >>> len(cells_of(Plan(("table2",))))  # 13 data sets × 6 methods × 10 runs
+    780
+    >>> points = {cell.scenario for cell in cells_of(Plan(("known-classes",), runs=1))}
+    >>> len(points)
+    42
+    >>> cell = cells_of(Plan(("dimensions",), datasets=("covertype-mini",), quick=True))[0]
+    >>> cell.dataset, cell.x, cell.method, cell.parameters["hidden_units"]
+    ('cottonwood', 10, 'DPLAN', (10,))
+    """
+    cells: list[Cell] = []
+    for name in plan.suites:
+        suite = SUITES[name]
+        methods = plan.methods if plan.methods and suite.any_method else suite.methods
+        for point in _points(name, plan):
+            parameters = {
+                method: full_parameters(method, {**plan.parameters.get(method, {}), **point.parameters})
+                for method in methods
+            }
+            cells += [
+                Cell(
+                    suite=name,
+                    dataset=scenario_id(point.scenario).known[0],
+                    x=point.x,
+                    scenario=point.scenario,
+                    method=method,
+                    seed=seed,
+                    protocol=protocol,
+                    parameters=parameters[method],
+                )
+                for protocol in plan.protocols
+                for seed in range(plan.runs)
+                for method in methods
+            ]
+    return cells
+
+
+def datasets_of(cells: Sequence[Cell]) -> list[str]:
+    """List the data sets that cells need, in the order of their first use.
+
+    Examples
+    --------
+    >>> datasets_of(cells_of(Plan(("known-classes",), runs=1)))
+    ['unsw_nb15']
+    """
+    return list(dict.fromkeys(cell.scenario.split("/")[0] for cell in cells))
+
+
+def _points(suite: str, plan: Plan) -> Iterator[Point]:
+    for dataset in plan.datasets:
+        if suite == "known-classes":
+            yield from _known_class_points(dataset)
+            continue
+        ids = scenarios("one-class", dataset)
+        if plan.quick and suite not in ("table2", "speed"):
+            ids = ids[:1]
+        for id in ids:
+            stem = id.removesuffix("-v1")
+            if suite == "pollution":
+                for percent in (2, 6, 12) if plan.quick else (2, 4, 6, 8, 10, 12):
+                    yield Point(f"{stem}-pollution{percent}-v1", percent)
+            elif suite == "steps":
+                yield Point(id, parameters={"n_steps": 40_000 if plan.quick else 100_000})
+            elif suite == "dimensions":
+                for units in (10, 40, 160) if plan.quick else (10, 20, 40, 80, 160, 320):
+                    yield Point(id, units, {"hidden_units": (units,)})
+            else:
+                yield Point(id)
+
+
+def _known_class_points(dataset: str) -> Iterator[Point]:
+    # Two anomaly classes leave nothing to add: the paper's experiment is about UNSW-NB15 alone.
+    more = scenarios("more-classes", dataset)
+    for id in scenarios("one-class", dataset) if more else []:
+        yield Point(id, 1)
+        first = scenario_id(id).known[0]
+        for wider in more:
+            known = scenario_id(wider).known
+            if known[0] == first:
+                yield Point(wider, len(known))
+
+
+def _known(kind: str, names: Sequence[str], there: Sequence[str] | Mapping[str, Any]) -> None:
+    for name in names:
+        if name not in there:
+            raise ValueError(f"there is no {kind} {name!r}; there are {', '.join(there)}")

@@ -1,0 +1,27 @@
+"""Small cells that take a few hundredths of a second, and reading their figures back."""
+
+from dplan.benchmark.journal import read_journal
+from dplan.benchmark.suites import Plan
+
+TIMES = {"fit_seconds", "score_seconds", "seconds"}
+
+
+def make_small_plan(runs=3):
+    return Plan(
+        suites=("table2",),
+        methods=("LogisticBaseline", "DevNet", "IForest"),
+        runs=runs,
+        datasets=("covertype-mini",),
+        parameters={
+            "LogisticBaseline": {"n_iterations": 20},
+            "DevNet": {"n_epochs": 1},
+            "IForest": {"n_trees": 10},
+        },
+    )
+
+
+def figures(folder):
+    """All cells by key, without what the clock says; no cell may be there twice."""
+    cells = [record for record in read_journal(folder) if record["kind"] == "cell"]
+    assert len({cell["key"] for cell in cells}) == len(cells), "a cell was run twice"
+    return {cell["key"]: {name: value for name, value in cell.items() if name not in TIMES} for cell in cells}

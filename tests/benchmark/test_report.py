@@ -1,0 +1,155 @@
+"""The report: right numbers, safe text, and a page that a real browser opens without a word or a request."""
+
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from browser import find_browser, visit
+from made_up import ATTACK, write_journal
+from scipy.stats import wilcoxon
+
+from dplan.benchmark import published
+from dplan.benchmark.chapters import report_blocks
+from dplan.benchmark.pages import write_report
+from dplan.benchmark.results import Results
+from dplan.benchmark.suites import SUITES
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    cells = write_journal(folder)
+    html, markdown = write_report(folder)
+    return cells, html, markdown
+
+
+def rows(markdown, first):
+    """The rows of every Markdown table whose head begins with `first`."""
+    tables = re.findall(rf"^\| {re.escape(first)} \|.*\n\|[-|]+\n((?:\|.*\n)+)", markdown, re.MULTILINE)
+    return [
+        [[entry.strip() for entry in line.strip("|").split(" | ")] for line in table.splitlines()]
+        for table in tables
+    ]
+
+
+def test_table_2_shows_mean_deviation_paper_and_difference(written):
+    cells, _, markdown = written
+    values = [
+        cell["auc_pr"]
+        for cell in cells
+        if (cell["suite"], cell["dataset"], cell["method"], cell["protocol"])
+        == ("table2", "dos", "DevNet", "fixed")
+        and cell["status"] == "done"
+    ]
+    assert len(values) == 2
+    mean, deviation = np.mean(values), np.std(values)
+    table = rows(markdown.read_text(), "AUC-PR")[0]  # table2, fixed
+    entry = next(row for row in table if row[0] == "DoS")[2]
+    difference = f"{mean - 0.718:+.3f}".replace("-", "−")
+    assert entry.replace("*", "") == f"{mean:.3f} ± {deviation:.3f} (paper 0.718, {difference})"
+
+
+def test_average_p_values_and_counts_follow_from_the_cells(written):
+    cells, _, markdown = written
+    means = {}
+    for method in ("DPLAN", "REPEN"):
+        means[method] = np.array(
+            [
+                np.mean(
+                    [
+                        cell["auc_roc"]
+                        for cell in cells
+                        if cell["status"] == "done"
+                        and (cell["suite"], cell["dataset"], cell["method"], cell["protocol"])
+                        == ("table2", dataset, method, "resampled")
+                    ]
+                )
+                for dataset in published.data_sets()
+            ]
+        )
+    table = {row[0]: row for row in rows(markdown.read_text(), "AUC-ROC")[1]}  # table2, resampled
+    assert table["Average of 13"][4].replace("*", "").startswith(f"{means['REPEN'].mean():.3f} ±")
+    assert "paper 0.789" in table["Average of 13"][4]
+    p_value = wilcoxon(means["DPLAN"], means["REPEN"]).pvalue
+    assert table["Wilcoxon p-value"][4] == f"{p_value:.4f} (paper 0.0010)"
+    wins, ties, losses = map(int, table["DPLAN wins / ties / losses"][4].split(" / "))
+    assert wins + ties + losses == 13
+    assert wins == (means["DPLAN"] - means["REPEN"] >= 0.0005).sum()
+
+
+def test_every_suite_has_its_chapter_and_every_figure_is_well_formed(written):
+    _, html, markdown = written
+    page, text = html.read_text(encoding="utf-8"), markdown.read_text(encoding="utf-8")
+    for suite in SUITES.values():
+        assert f"## {suite.title}" in text
+        assert suite.title in page
+    drawings = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    # Per protocol: four diagrams of ranks, three sweeps, two charts of steps
+    assert len(drawings) == 2 * (4 + 3 + 2)
+    for drawing in drawings:
+        ET.fromstring(drawing)
+        assert "nan" not in drawing.lower()
+    assert all(len(line.split(" | ")) > 1 for line in text.splitlines() if line.startswith("| "))
+    for expected in ("265 of 561 features", "12 synthetic anomalies", "precision at 500", "seeds 0 to 1"):
+        assert expected in page
+
+
+def test_text_from_outside_stays_text(written):
+    _, html, markdown = written
+    page = html.read_text(encoding="utf-8")
+    assert ATTACK not in page
+    assert page.count("<script") == 0
+    outside_code = re.sub(r"^(`{3,})\n.*?^\1$", "", markdown.read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert "<script" not in outside_code
+
+
+def test_the_page_names_nothing_that_a_browser_would_fetch(written):
+    page = written[1].read_text(encoding="utf-8")
+    assert not re.findall(r"(?:src|href)=[\"'](?!#|data:)|url\(|@import", page)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    found = find_browser()
+    if found is None:
+        pytest.skip("no Chromium or Chrome is installed")
+    return found
+
+
+def test_a_browser_opens_the_page_in_silence_and_without_the_network(browser, written, tmp_path):
+    seen = visit(browser, written[1], tmp_path)
+    assert "How this was made" in seen.dom
+    assert seen.console == []
+    assert seen.requests == []
+
+
+def test_the_browser_would_have_told(browser, tmp_path):
+    page = tmp_path / "bad.html"
+    page.write_text(
+        '<!DOCTYPE html><svg><path d="MNaN 0"/></svg><img src="http://127.0.0.1:9/x.png">'
+        "<script>console.error('oops')</script>"
+    )
+    seen = visit(browser, page, tmp_path)
+    assert any("oops" in line for line in seen.console)
+    assert any("attribute d" in line for line in seen.console)
+    assert "http://127.0.0.1:9/x.png" in seen.requests
+
+
+def test_the_order_in_which_cells_finished_does_not_show(written):
+    cells = written[0]
+    shuffled = [cells[i] for i in np.random.default_rng(1).permutation(len(cells))]
+    assert list(report_blocks(Results(shuffled))) == list(report_blocks(Results(cells)))
+
+
+def test_a_half_finished_journal_gives_a_report(tmp_path):
+    """Some methods lack data sets, others runs: averages are over the data sets that all methods have."""
+    cells = write_journal(tmp_path, suites=("table2",), runs=1)
+    kept = [cell for cell in cells if (cell["method"], cell["dataset"]) != ("DUA", "dos")]
+    text = "\n".join(
+        entry.text
+        for block in report_blocks(Results(kept))
+        for row in getattr(block, "rows", [])
+        for entry in row
+    )
+    assert "Average of 12" in text
