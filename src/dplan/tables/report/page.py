@@ -176,7 +176,7 @@ def _map(facts: Facts) -> str:
     return (
         "<h2>Map</h2><p>Rows that the detector sees alike lie close together: a sample of the table and its alerts "
         "in the two main directions of the detector's embedding. The redder and larger a point, the higher its "
-        f"score; black rings are known anomalies from training.</p>{picture}"
+        f"score; rings are known anomalies from training.</p>{picture}"
     )
 
 
