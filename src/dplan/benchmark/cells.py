@@ -6,13 +6,13 @@ import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from dplan import variants
 from dplan.benchmark.measures import SortedScores, measure
@@ -58,6 +58,11 @@ class Cell:
     def place(self) -> tuple[str, str, float | None, str, int, str]:
         """Where its figures stand in the report; no two cells of one journal may have the same."""
         return self.suite, self.dataset, self.x, self.method, self.seed, self.protocol
+
+    @property
+    def rows(self) -> tuple[str, int, str]:
+        """What decides which rows it learns from: with the protocol `fixed`, all seeds have the same."""
+        return self.scenario, self.seed if self.protocol == "resampled" else 0, self.protocol
 
     def key(self, configuration: str) -> str:
         """Name the cell by everything that its figures depend on."""
@@ -112,12 +117,11 @@ def run_cell(cell: Cell, home: Path | None) -> dict[str, Any]:
 
 
 def _figures(cell: Cell, home: Path | None) -> dict[str, Any]:
-    # With the protocol `fixed`, all seeds have the same rows, which are then drawn and prepared once.
-    task = _task(cell.scenario, cell.seed if cell.protocol == "resampled" else 0, cell.protocol, home)
+    task = _task(*cell.rows, home)
     X, X_test = task.X, task.X_test
     watch = _Checkpoints(task, X_test) if cell.suite == "steps" else None
     detector = create(cell.method, **cell.parameters, random_state=cell.seed, callback=watch)
-    with threadpool_limits(limits=1):
+    with _thread_pools().limit(limits=1):
         started = time.perf_counter()
         detector.fit(X, task.y)
         fitted = time.perf_counter()
@@ -134,6 +138,11 @@ def _figures(cell: Cell, home: Path | None) -> dict[str, Any]:
             *([f"{task.n_synthetic} synthetic anomalies"] if task.n_synthetic else []),
         ]
     return figures
+
+
+@cache
+def _thread_pools() -> Any:
+    return ThreadpoolController()  # looking for all loaded libraries takes a while
 
 
 @lru_cache(maxsize=1)
