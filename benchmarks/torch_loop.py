@@ -20,7 +20,8 @@ def train(
     rng = np.random.default_rng(seed)
     rows = torch.from_numpy(table)
     labelled, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
-    body = nn.Sequential(nn.Linear(table.shape[1], 20), nn.ReLU())
+    first = nn.Linear(table.shape[1], 20)
+    body = nn.Sequential(first, nn.ReLU())
     network = nn.Sequential(body, nn.Linear(20, 2))
     target = nn.Sequential(nn.Sequential(nn.Linear(table.shape[1], 20), nn.ReLU()), nn.Linear(20, 2))
     for weights in target.parameters():
@@ -59,7 +60,7 @@ def train(
                 future = target(rows[nexts]).max(dim=1).values
                 wanted = torch.from_numpy(gains).float() + 0.99 * future * torch.from_numpy(~ends)
             values = network(rows[states]).gather(1, torch.from_numpy(actions)[:, None])[:, 0]
-            loss = 0.5 * ((values - wanted) ** 2).mean() + 0.01 * (body[0].weight ** 2).sum()
+            loss = 0.5 * ((values - wanted) ** 2).mean() + 0.01 * (first.weight**2).sum()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dplan.agent.environment import (
     SAMPLERS,
+    STRETCH_ROWS,
     World,
     draw_next,
+    draw_stretch,
     external_reward,
     is_labelled,
     proximate,
@@ -132,6 +134,7 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
             n_labelled=len(labelled),
             n_unlabelled=len(unlabelled),
             window=min(subsample_size, len(unlabelled)),
+            stretch=min(STRETCH_ROWS, len(unlabelled)),
             labelled_probability=float(labelled_probability),
             sampler=SAMPLERS[sampler],
         )
@@ -153,6 +156,7 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
             self._refresh_novelty()
             self._steps_since_refresh = 0
         self._step = 0
+        self._stretch_start = draw_stretch(self.world, self.np_random)
         self._row = random_unlabelled(self.world, self.np_random)
         return self._observation(), self._info()
 
@@ -179,7 +183,7 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
         return {"row": int(self._order[self._row]), "labelled": bool(is_labelled(self.world, self._row))}
 
     def _next_row(self, row: int, action: int) -> int:
-        found, is_window = draw_next(self.world, self.np_random)
+        found, is_window = draw_next(self.world, self._stretch_start, self.np_random)
         if not is_window:
             return found
         embedded_row = self._embed(self.world.rows[row : row + 1])[0]

@@ -11,6 +11,7 @@ from dplan.agent.environment import (
     RANDOM,
     UNIFORM,
     draw_next,
+    draw_stretch,
     external_reward,
     proximate,
     random_unlabelled,
@@ -67,7 +68,7 @@ def test_an_only_unlabelled_row_follows_itself():
 def test_share_of_labelled_rows_is_p():
     world = make_world(p=0.3)
     rng = np.random.default_rng(0)
-    labelled = sum(draw_next(world, rng)[0] < world.n_labelled for _ in range(10_000))
+    labelled = sum(draw_next(world, 0, rng)[0] < world.n_labelled for _ in range(10_000))
     assert stats.binomtest(labelled, 10_000, 0.3).pvalue > 0.001
     assert stats.binomtest(labelled, 10_000, 0.5).pvalue < 1e-9  # the test can tell another p
 
@@ -79,7 +80,7 @@ def uniform_pvalue(counts):
 def test_labelled_rows_are_equally_likely():
     world = make_world()
     rng = np.random.default_rng(0)
-    rows = np.array([draw_next(world, rng)[0] for _ in range(20_000)])
+    rows = np.array([draw_next(world, 0, rng)[0] for _ in range(20_000)])
     assert uniform_pvalue(np.bincount(rows[rows < 20], minlength=20)) > 0.001
 
 
@@ -88,12 +89,34 @@ def test_subsample_is_uniform_over_the_unlabelled_rows():
     rng = np.random.default_rng(0)
     counts = np.zeros(50)
     for _ in range(20_000):
-        start, is_window = draw_next(world, rng)
+        start, is_window = draw_next(world, 0, rng)
         if is_window:
             counts[(start - world.n_labelled + np.arange(world.window)) % 50] += 1
     # Rows of one window come together, so chi-square is taken over the windows' beginnings: each tenth row.
     assert uniform_pvalue(counts[::10]) > 0.001
     assert counts.min() > 0.85 * counts.mean()
+
+
+def test_windows_of_an_episode_begin_in_its_stretch_and_every_row_is_as_likely_over_episodes():
+    world = make_world(n_unlabelled=50, window=10, stretch=8)
+    rng = np.random.default_rng(0)
+    starts = np.zeros(50)
+    for _ in range(4_000):
+        stretch = draw_stretch(world, rng)
+        for _ in range(5):
+            start, is_window = draw_next(world, stretch, rng)
+            if is_window:
+                assert (start - world.n_labelled - stretch) % 50 < 8
+                starts[start - world.n_labelled] += 1
+                break  # draws of one episode hang together; chi-square wants independent ones
+    assert uniform_pvalue(starts) > 0.001
+
+
+def test_the_stretch_is_all_of_the_unlabelled_rows_if_they_are_few():
+    world, rng = make_world(), np.random.default_rng(0)
+    before = rng.bit_generator.state
+    assert draw_stretch(world, rng) == 0
+    assert rng.bit_generator.state == before  # nothing was drawn
 
 
 def test_which_rows_stand_side_by_side_is_random():
@@ -114,7 +137,7 @@ def test_first_observation_is_uniform_over_the_unlabelled_rows():
 def test_uniform_sampler_keeps_p_and_asks_for_no_window():
     world = make_world(sampler=UNIFORM, n_unlabelled=40)
     rng = np.random.default_rng(0)
-    draws = [draw_next(world, rng) for _ in range(20_000)]
+    draws = [draw_next(world, 0, rng) for _ in range(20_000)]
     assert not any(is_window for _, is_window in draws)
     rows = np.array([row for row, _ in draws])
     assert stats.binomtest(int((rows < 20).sum()), 20_000, 0.5).pvalue > 0.001
@@ -124,5 +147,5 @@ def test_uniform_sampler_keeps_p_and_asks_for_no_window():
 def test_random_sampler_draws_from_all_rows_alike():
     world = make_world(sampler=RANDOM, n_unlabelled=40)
     rng = np.random.default_rng(0)
-    rows = np.array([draw_next(world, rng)[0] for _ in range(20_000)])
+    rows = np.array([draw_next(world, 0, rng)[0] for _ in range(20_000)])
     assert uniform_pvalue(np.bincount(rows, minlength=60)) > 0.001

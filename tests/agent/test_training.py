@@ -6,6 +6,7 @@ from twin import Twin
 from worlds import LEARNING, SCHEDULE, make_agent, make_world
 
 from dplan import perceptron
+from dplan.agent import training
 from dplan.agent.intrinsic import new_novelty
 from dplan.agent.training import epsilon_at, select_action, store, train, update_target
 
@@ -179,12 +180,25 @@ def test_the_forest_is_refreshed_every_n_steps_and_not_in_between():
     assert changed == [30, 60, 90]
 
 
-def test_keeping_the_embedding_in_the_warm_up_changes_nothing(monkeypatch):
-    world = make_world()
+@pytest.mark.parametrize("stretch", [None, 60])
+def test_keeping_the_embedding_in_the_warm_up_changes_nothing(monkeypatch, stretch):
+    world = make_world(stretch=stretch)
+    embedded = []
+    original = training.embed_stretch
+    monkeypatch.setattr(training, "embed_stretch", lambda *a: embedded.append(a) or original(*a))
     _, kept, _ = run(world)
     monkeypatch.setattr("dplan.agent.training._KEPT_EMBEDDING_BYTES", 0)
+    assert len(embedded) == (1 if stretch is None else 3)  # once, or for each episode of the warm-up
     _, computed, _ = run(world)
     np.testing.assert_array_equal(kept.next_rows, computed.next_rows)
+
+
+def test_the_embedding_of_a_stretch_runs_over_the_end_of_the_unlabelled_rows():
+    world = make_world(n_unlabelled=400, window=50, stretch=100)
+    agent, _, _ = make_agent(world)
+    places = world.n_labelled + (370 + np.arange(150)) % 400
+    expected = perceptron.embed(agent.theta, agent.sizes, world.rows[places])
+    np.testing.assert_allclose(training.embed_stretch(agent, world, 370), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_an_episode_is_summed_up():

@@ -18,6 +18,7 @@ from dplan.agent.environment import (
     PROXIMITY,
     World,
     draw_next,
+    draw_stretch,
     external_reward,
     is_labelled,
     proximate,
@@ -27,7 +28,7 @@ from dplan.agent.intrinsic import Novelty, intrinsic_reward, refresh
 from dplan.agent.network import Agent, Learning, greedy_action, learn, target_values
 from dplan.perceptron import Floats
 
-# While θ stands still, in the warm-up, ψ of D^u is computed once and kept, if it takes no more than this.
+# While θ stands still, in the warm-up, ψ of an episode's rows is computed once and kept, if it takes no more than this.
 _KEPT_EMBEDDING_BYTES = 100_000_000
 
 
@@ -56,6 +57,13 @@ class Memory(NamedTuple):
     # computed once per transition and not once per draw.
     future: Floats
     terminal: NDArray[np.bool_]
+
+
+class Kept(NamedTuple):
+    """An episode's stretch of D^u and, in the warm-up, its embedding: while θ stands still, so does ψ."""
+
+    start: int
+    embedded: Floats  # nothing if it is not kept
 
 
 class Episode(NamedTuple):
@@ -93,12 +101,14 @@ def train(
     """Train the agent in place and yield after each episode; who does not ask for the next one stops the training."""
     if schedule.intrinsic_reward:
         refresh(novelty, world, agent.theta, agent.sizes, rng)
-    nothing = np.empty((0, agent.sizes[-2]), dtype=np.float32)
-    kept = embed_all(agent, world) if _keeping_pays(agent, world, schedule) else nothing
+    kept = Kept(-1, np.empty((0, agent.sizes[-2]), dtype=np.float32))
     for first_step in range(0, schedule.n_steps, schedule.episode_steps):  # line 4
-        if first_step >= schedule.warmup_steps:
-            kept = nothing
         n_steps = min(schedule.episode_steps, schedule.n_steps - first_step)
+        start = draw_stretch(world, rng)
+        if first_step >= schedule.warmup_steps or not _keeping_pays(agent, world, schedule):
+            kept = Kept(start, kept.embedded[:0].copy())
+        elif kept.start != start:
+            kept = Kept(start, embed_stretch(agent, world, start))
         yield Episode(
             *run_episode(
                 agent, world, novelty, memory, schedule, learning, batch_size, first_step, n_steps, kept, rng
@@ -117,7 +127,7 @@ def run_episode(
     batch_size: int,
     first_step: int,
     n_steps: int,
-    kept_embedding: Floats,
+    kept: Kept,
     rng: np.random.Generator,
 ) -> tuple[float, float, float, float, float]:
     """Run the steps of one episode and return the fields of `Episode`."""
@@ -126,7 +136,7 @@ def run_episode(
     for step in range(first_step, first_step + n_steps):  # line 6
         action = select_action(agent, world, row, epsilon_at(step, schedule), rng)  # lines 7 and 8
         still = step < schedule.warmup_steps  # θ has not moved yet
-        next_row = next_observation(agent, world, row, action, kept_embedding, still, rng)  # lines 9 and 10
+        next_row = next_observation(agent, world, row, action, kept, still, rng)  # lines 9 and 10
         reward = external_reward(is_labelled(world, row), action)
         if schedule.intrinsic_reward:
             reward += intrinsic_reward(novelty, world, agent.sizes, row)  # lines 11 and 12
@@ -170,16 +180,16 @@ def select_action(agent: Agent, world: World, row: int, epsilon: float, rng: np.
 
 @compiled
 def next_observation(
-    agent: Agent, world: World, row: int, action: int, kept: Floats, still: bool, rng: np.random.Generator
+    agent: Agent, world: World, row: int, action: int, kept: Kept, still: bool, rng: np.random.Generator
 ) -> int:
     """Let the environment answer: s' ~ g(s' | s, a; θ^e)."""
-    found, is_window = draw_next(world, rng)
+    found, is_window = draw_next(world, kept.start, rng)
     if not is_window:
         return found
     embedded_row = perceptron.embed(agent.theta, agent.sizes, world.rows[row : row + 1])[0]
-    if still and len(kept) > 0:
-        first = found - world.n_labelled
-        window = kept[first : first + world.window]
+    if still and len(kept.embedded) > 0:
+        first = (found - world.n_labelled - kept.start) % world.n_unlabelled
+        window = kept.embedded[first : first + world.window]
     else:
         window = perceptron.embed(agent.theta, agent.sizes, world.rows[found : found + world.window])
     return proximate(world, row, action, found, embedded_row, window)
@@ -187,18 +197,24 @@ def next_observation(
 
 def _keeping_pays(agent: Agent, world: World, schedule: Schedule) -> bool:
     """Tell whether the warm-up asks for the embedding of more rows than there are, and keeping it takes little."""
-    asked = schedule.warmup_steps * (1 - world.labelled_probability) * world.window
-    n_bytes = len(world.rows) * int(agent.sizes[-2]) * 4
-    return world.sampler == PROXIMITY and asked > world.n_unlabelled and n_bytes <= _KEPT_EMBEDDING_BYTES
+    n_rows = world.stretch + world.window
+    steps = min(schedule.warmup_steps, schedule.episode_steps)
+    asked = steps * (1 - world.labelled_probability) * world.window
+    n_bytes = n_rows * int(agent.sizes[-2]) * 4
+    return world.sampler == PROXIMITY and asked > n_rows and n_bytes <= _KEPT_EMBEDDING_BYTES
 
 
-def embed_all(agent: Agent, world: World) -> Floats:
-    """Return ψ of D^u and of its repeated first rows, in pieces that bound the memory of deeper networks."""
-    unlabelled = world.rows[world.n_labelled :]
-    embedded = np.empty((len(unlabelled), agent.sizes[-2]), dtype=np.float32)
-    for start in range(0, len(unlabelled), 4096):
-        piece = slice(start, start + 4096)
-        embedded[piece] = perceptron.embed(agent.theta, agent.sizes, unlabelled[piece])
+def embed_stretch(agent: Agent, world: World, start: int) -> Floats:
+    """Return ψ of the rows that windows of a stretch can hold, in pieces that bound the memory of deeper networks."""
+    n_rows = world.stretch + world.window
+    embedded = np.empty((n_rows, agent.sizes[-2]), dtype=np.float32)
+    done = 0
+    while done < n_rows:
+        first = (start + done) % world.n_unlabelled  # a stretch may run over the end of D^u
+        last = min(first + 4096, first + n_rows - done, world.n_unlabelled)
+        piece = world.rows[world.n_labelled + first : world.n_labelled + last]
+        embedded[done : done + len(piece)] = perceptron.embed(agent.theta, agent.sizes, piece)
+        done += len(piece)
     return embedded
 
 

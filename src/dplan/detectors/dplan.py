@@ -9,7 +9,7 @@ from sklearn.utils.validation import validate_data
 
 from dplan import perceptron
 from dplan._blas import single_threaded_blas
-from dplan.agent.environment import ANOMALOUS, SAMPLERS, World, ring_order
+from dplan.agent.environment import ANOMALOUS, SAMPLERS, STRETCH_ROWS, World, ring_order
 from dplan.agent.intrinsic import new_novelty
 from dplan.agent.network import OPTIMIZERS, Learning, new_agent
 from dplan.agent.training import Schedule, new_memory, train
@@ -155,7 +155,8 @@ class DPLAN(Detector):
     - The isolation score is rescaled by its minimum and maximum over (a sample of 5,000 of) the unlabelled rows at each
       refit, and clipped to [0, 1].
     - S is drawn anew at every step, all unlabelled rows being equally likely; the current row is not part of it. The
-      unlabelled rows are shuffled once, and S is a window at a random place.
+      unlabelled rows are shuffled once, and S is a window at a random place; of more than 100,000 unlabelled rows, an
+      episode's windows begin in a stretch of 100,000 that is drawn anew for each episode.
     - The paper's Algorithm 2 scores by argmax; Q(s, a¹), as its text says, is meant.
 
     Without any labelled row, p is 0.
@@ -302,6 +303,7 @@ class DPLAN(Detector):
             n_labelled=len(labelled),
             n_unlabelled=len(unlabelled),
             window=int(min(self.subsample_size, len(unlabelled))),
+            stretch=min(STRETCH_ROWS, len(unlabelled)),
             labelled_probability=float(self.labelled_probability) if len(labelled) else 0.0,
             sampler=SAMPLERS[self.sampler],
         )
