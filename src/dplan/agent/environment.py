@@ -20,9 +20,9 @@ SAMPLERS = {
 }
 
 
-# The windows of one episode begin in a stretch of at most this many rows of D^u, at a random place: what an episode
-# touches then fits the processor's cache, and training costs the same whatever the size of the data. An episode of
-# 2,000 steps visits far fewer rows than that.
+# The windows of one episode (and of the whole warm-up) begin in a stretch of at most this many rows of D^u, at a random
+# place: what an episode touches then fits the processor's cache, and training costs the same whatever the size of the
+# data. An episode of 2,000 steps visits far fewer rows than that.
 STRETCH_ROWS = 100_000
 
 

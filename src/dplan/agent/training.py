@@ -60,7 +60,7 @@ class Memory(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """An episode's stretch of D^u and, in the warm-up, its embedding: while θ stands still, so does ψ."""
+    """An episode's stretch of D^u and, in the warm-up, its embedding: while θ stands still, so do ψ and the stretch."""
 
     start: int
     embedded: Floats  # nothing if it is not kept
@@ -101,14 +101,14 @@ def train(
     """Train the agent in place and yield after each episode; who does not ask for the next one stops the training."""
     if schedule.intrinsic_reward:
         refresh(novelty, world, agent.theta, agent.sizes, rng)
-    kept = Kept(-1, np.empty((0, agent.sizes[-2]), dtype=np.float32))
+    nothing = np.empty((0, agent.sizes[-2]), dtype=np.float32)
     for first_step in range(0, schedule.n_steps, schedule.episode_steps):  # line 4
         n_steps = min(schedule.episode_steps, schedule.n_steps - first_step)
-        start = draw_stretch(world, rng)
-        if first_step >= schedule.warmup_steps or not _keeping_pays(agent, world, schedule):
-            kept = Kept(start, kept.embedded[:0].copy())
-        elif kept.start != start:
-            kept = Kept(start, embed_stretch(agent, world, start))
+        warming_up = first_step < schedule.warmup_steps
+        if first_step == 0 or not warming_up:
+            start = draw_stretch(world, rng)
+            keeping = warming_up and _keeping_pays(agent, world, schedule)
+            kept = Kept(start, embed_stretch(agent, world, start) if keeping else nothing)
         yield Episode(
             *run_episode(
                 agent, world, novelty, memory, schedule, learning, batch_size, first_step, n_steps, kept, rng
@@ -198,8 +198,7 @@ def next_observation(
 def _keeping_pays(agent: Agent, world: World, schedule: Schedule) -> bool:
     """Tell whether the warm-up asks for the embedding of more rows than there are, and keeping it takes little."""
     n_rows = world.stretch + world.window
-    steps = min(schedule.warmup_steps, schedule.episode_steps)
-    asked = steps * (1 - world.labelled_probability) * world.window
+    asked = schedule.warmup_steps * (1 - world.labelled_probability) * world.window
     n_bytes = n_rows * int(agent.sizes[-2]) * 4
     return world.sampler == PROXIMITY and asked > n_rows and n_bytes <= _KEPT_EMBEDDING_BYTES
 

@@ -25,7 +25,7 @@ logger = logging.getLogger("dplan")
 Callback = Callable[[Any, Mapping[str, float]], bool | None]
 
 # The threshold is a quantile of the scores of unlabelled rows; that many of them fix it well enough.
-_THRESHOLD_ROWS = 100_000
+_THRESHOLD_ROWS = 50_000
 
 
 class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed

@@ -156,7 +156,7 @@ class DPLAN(Detector):
       refit, and clipped to [0, 1].
     - S is drawn anew at every step, all unlabelled rows being equally likely; the current row is not part of it. The
       unlabelled rows are shuffled once, and S is a window at a random place; of more than 100,000 unlabelled rows, an
-      episode's windows begin in a stretch of 100,000 that is drawn anew for each episode.
+      episode's windows begin in a stretch of 100,000 that is drawn anew for each episode after the warm-up.
     - The paper's Algorithm 2 scores by argmax; Q(s, a¹), as its text says, is meant.
 
     Without any labelled row, p is 0.
