@@ -37,7 +37,7 @@ def test_same_rewards_and_next_observations_as_the_kernel(table):
     memory = new_memory(300)
     novelty = new_novelty(env.world, agent.theta, 100, 256)
     schedule = Schedule(300, 300, 300, 10_000, 2_000, 1.0, 1.0, 1, True)
-    learning = Learning(0.99, 0.001, 0.95, 0.01, 0.01, 0.0, 0)
+    learning = Learning(0.99, 0.001, 0.95, 0.01, 0.0, 0.01, 0.0, 0)
     kernel_rng = np.random.Generator(np.random.PCG64(42))
     list(train(agent, env.world, novelty, memory, schedule, learning, 32, kernel_rng))
 

@@ -15,6 +15,12 @@ from dplan._compile import compiled
 Floats = NDArray[np.float32]
 Sizes = NDArray[np.int64]
 
+# OpenBLAS has kernels for products of up to a million multiplications that do not pack their operands first. Networks
+# here are so narrow that packing costs as much as multiplying: larger products are made of pieces of that size, unless
+# these had too few rows to be worth it.
+_UNPACKED_PRODUCT = 1_000_000
+_FEWEST_PIECE_ROWS = 64
+
 
 def layer_sizes(n_inputs: int, hidden_units: tuple[int, ...], n_outputs: int) -> Sizes:
     """Return `sizes` of a network.
@@ -75,9 +81,29 @@ def biases(theta: Floats, sizes: Sizes, layer: int) -> Floats:
 
 
 @compiled
+def piece_rows(n_rows: int, n_inputs: int, n_units: int) -> int:
+    """Return how many rows to multiply at once.
+
+    Examples
+    --------
+    >>> piece_rows(1000, 196, 20), piece_rows(1000, 21, 20), piece_rows(1000, 196, 500)
+    (250, 1000, 1000)
+    """
+    fitting = _UNPACKED_PRODUCT // max(n_inputs * n_units, 1)
+    if n_rows <= fitting or fitting < _FEWEST_PIECE_ROWS:
+        return max(n_rows, 1)
+    n_pieces = -(-n_rows // fitting)
+    return -(-n_rows // n_pieces)  # pieces of one size, so that no small rest is left
+
+
+@compiled
 def _layer(theta: Floats, sizes: Sizes, layer: int, below: Floats) -> Floats:
     """Return what a layer puts out: affine, and ReLU unless it is the last layer."""
-    out: Floats = np.dot(below, kernel(theta, sizes, layer))
+    weights = kernel(theta, sizes, layer)
+    out = np.empty((below.shape[0], weights.shape[1]), dtype=below.dtype)
+    size = piece_rows(below.shape[0], weights.shape[0], weights.shape[1])
+    for start in range(0, below.shape[0], size):
+        np.dot(below[start : start + size], weights, out[start : start + size])
     shift = biases(theta, sizes, layer)
     hidden = layer < len(sizes) - 2
     for row in range(out.shape[0]):
@@ -144,7 +170,7 @@ def backward(
     delta = output_gradient
     for layer in range(last, -1, -1):
         below = passed[layer]
-        np.dot(below.T, delta, kernel(gradient, sizes, layer))
+        _kernel_gradient(below, delta, kernel(gradient, sizes, layer))
         sums = biases(gradient, sizes, layer)
         sums[:] = 0
         for row in range(delta.shape[0]):
@@ -160,6 +186,20 @@ def backward(
                         delta[row, unit] *= scale
                     else:
                         delta[row, unit] = 0
+
+
+@compiled
+def _kernel_gradient(below: Floats, delta: Floats, out: Floats) -> None:
+    """Write below.T · delta into `out`."""
+    size = piece_rows(below.shape[0], below.shape[1], delta.shape[1])
+    np.dot(below[:size].T, delta[:size], out)
+    if size < below.shape[0]:
+        piece = np.empty_like(out)
+        for start in range(size, below.shape[0], size):
+            np.dot(below[start : start + size].T, delta[start : start + size], piece)
+            for row in range(out.shape[0]):
+                for unit in range(out.shape[1]):
+                    out[row, unit] += piece[row, unit]
 
 
 @compiled
@@ -183,6 +223,27 @@ def rmsprop(
         slope = gradient[i]
         square[i] = keep * square[i] + (np.float32(1) - keep) * slope * slope
         theta[i] -= rate * slope / (np.sqrt(square[i]) + floor)
+
+
+@compiled
+def rmsprop_with_momentum(
+    theta: Floats,
+    gradient: Floats,
+    square: Floats,
+    velocity: Floats,
+    learning_rate: float,
+    decay: float,
+    epsilon: float,
+    momentum: float,
+) -> None:
+    """Take one step of RMSprop with heavy-ball momentum: a share of the last step is taken again."""
+    rate, keep, floor = np.float32(learning_rate), np.float32(decay), np.float32(epsilon)
+    again = np.float32(momentum)
+    for i in range(len(theta)):
+        slope = gradient[i]
+        square[i] = keep * square[i] + (np.float32(1) - keep) * slope * slope
+        velocity[i] = again * velocity[i] + rate * slope / (np.sqrt(square[i]) + floor)
+        theta[i] -= velocity[i]
 
 
 @compiled

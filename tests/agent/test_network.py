@@ -72,6 +72,14 @@ def test_rmsprop_is_that_of_keras():
     assert theta[0] == pytest.approx(-0.1 * 3 / (np.sqrt(0.95 * 0.2 + 0.05 * 9) + 0.01))
 
 
+def test_momentum_takes_a_share_of_the_last_step_again():
+    theta, square, velocity = (np.full(1, value, np.float32) for value in (0, 0.2, 0.5))
+    perceptron.rmsprop_with_momentum(theta, np.full(1, 3, np.float32), square, velocity, 0.1, 0.95, 0.01, 0.9)
+    step = 0.9 * 0.5 + 0.1 * 3 / (np.sqrt(0.95 * 0.2 + 0.05 * 9) + 0.01)
+    assert velocity[0] == pytest.approx(step)
+    assert theta[0] == pytest.approx(-step)
+
+
 def test_centred_rmsprop_is_that_of_the_original_dqn():
     theta, mean, square = (np.full(1, value, np.float32) for value in (0, 0.1, 0.2))
     perceptron.centred_rmsprop(theta, np.full(1, 3, np.float32), mean, square, 0.1, 0.95, 0.01)

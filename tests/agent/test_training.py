@@ -32,6 +32,7 @@ def run(world, schedule=SHORT, learning=LEARNING, hidden=(20,), replay_size=1_00
     ("learning", "replay_size"),
     [
         (LEARNING._replace(learning_rate=0.002), 1_000),
+        (LEARNING._replace(momentum=0.5), 1_000),
         (LEARNING._replace(dropout=0.5, optimizer=1, l2=0.0), 370),  # the memory wraps around
     ],
 )

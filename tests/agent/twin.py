@@ -40,6 +40,7 @@ class Twin:
     def __post_init__(self):
         self.target = [(np.zeros_like(w), np.zeros_like(b)) for w, b in self.layers]
         self.square = [(np.zeros_like(w), np.zeros_like(b)) for w, b in self.layers]
+        self.velocity = [(np.zeros_like(w), np.zeros_like(b)) for w, b in self.layers]
         self.mean = [(np.zeros_like(w), np.zeros_like(b)) for w, b in self.layers]
         self.rows = self.world.rows.astype(np.float64)
 
@@ -140,6 +141,9 @@ class Twin:
             mean[:] = decay * mean + (1 - decay) * gradient
             square[:] = decay * square + (1 - decay) * gradient**2
             if self.learning.optimizer == 0:
-                weights -= self.learning.learning_rate * gradient / (np.sqrt(square) + floor)
+                velocity = self.velocity[index][part]
+                velocity *= self.learning.momentum
+                velocity += self.learning.learning_rate * gradient / (np.sqrt(square) + floor)
+                weights -= velocity
             else:
                 weights -= self.learning.learning_rate * gradient / np.sqrt(square - mean**2 + floor)

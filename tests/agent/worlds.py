@@ -23,6 +23,7 @@ LEARNING = Learning(
     learning_rate=0.00025,
     gradient_decay=0.95,
     min_squared_gradient=0.01,
+    momentum=0.0,
     l2=0.01,
     dropout=0.0,
     optimizer=0,

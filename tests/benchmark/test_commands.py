@@ -42,7 +42,7 @@ def test_the_journal_says_how_it_was_made(tmp_path):
     run = read_journal(tmp_path / "out")[0]
     assert run["command"] == f"dplan benchmark {' '.join(SMALL)} -o out"
     assert run["partial"]["covertype-mini"][0] == "class normal: 20,000 of 283,301 rows"
-    assert {"numpy", "dplan", "code"} <= set(run["versions"])
+    assert {"numpy", "dplan"} <= set(run["versions"])
     assert str(tmp_path) not in json.dumps(run)
 
 

@@ -9,6 +9,7 @@ from small_cells import figures
 
 from dplan.benchmark.backends import on_processes
 from dplan.benchmark.cells import create
+from dplan.benchmark.configuration import code_fingerprint
 from dplan.benchmark.running import ConfigurationError, run
 from dplan.benchmark.suites import Plan
 from dplan.data import scenario
@@ -76,8 +77,16 @@ def test_other_parameters_are_refused_and_the_folder_stays_as_it_is(small_plan, 
     assert (tmp_path / "journal.jsonl").read_bytes() == before
 
 
-@pytest.mark.parametrize(("part", "name"), [("versions", "numpy"), ("data", "covertype-mini")])
-def test_other_versions_or_data_are_refused(small_plan, tmp_path, part, name):
+def test_a_new_detector_leaves_the_cells_of_the_others_as_they_are():
+    assert len({code_fingerprint(method) for method in ("DPLAN", "ERew", "DQN+")}) == 1
+    assert len({code_fingerprint(method) for method in ("DPLAN", "DevNet", "IForest", "REPEN")}) == 4
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [("versions", "numpy"), ("data", "covertype-mini"), ("code", "LogisticBaseline")],
+)
+def test_other_versions_code_or_data_are_refused(small_plan, tmp_path, part, name):
     plan = dataclasses.replace(small_plan, runs=1, methods=("LogisticBaseline",))
     run(plan, tmp_path)
     journal = tmp_path / "journal.jsonl"

@@ -34,7 +34,7 @@ PAPER = {
     "intrinsic_reward": True,
     "dropout": 0.0,
 }
-READINGS = {"optimizer": "rmsprop", "l2": 0.01, "scale": True}
+READINGS = {"optimizer": "rmsprop", "l2": 0.01, "scale": True, "momentum": 0.0}
 
 
 def test_defaults_are_the_papers_and_our_readings():

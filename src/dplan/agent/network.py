@@ -26,6 +26,7 @@ class Agent(NamedTuple):
     gradient: Floats
     mean_gradient: Floats
     squared_gradient: Floats
+    velocity: Floats
 
 
 class Learning(NamedTuple):
@@ -35,6 +36,7 @@ class Learning(NamedTuple):
     learning_rate: float
     gradient_decay: float
     min_squared_gradient: float
+    momentum: float
     l2: float
     dropout: float
     optimizer: int
@@ -44,7 +46,7 @@ def new_agent(n_columns: int, hidden_units: tuple[int, ...], rng: np.random.Gene
     """Return an agent with random θ and with θ⁻ = 0 (Algorithm 1, lines 1 and 2)."""
     sizes = perceptron.layer_sizes(n_columns, hidden_units, N_ACTIONS)
     theta = perceptron.glorot_uniform(sizes, rng)
-    zeros = [np.zeros_like(theta) for _ in range(4)]
+    zeros = [np.zeros_like(theta) for _ in range(5)]
     return Agent(sizes, theta, *zeros)
 
 
@@ -95,6 +97,17 @@ def learn(
             learning.learning_rate,
             learning.gradient_decay,
             learning.min_squared_gradient,
+        )
+    elif learning.momentum > 0:
+        perceptron.rmsprop_with_momentum(
+            agent.theta,
+            agent.gradient,
+            agent.squared_gradient,
+            agent.velocity,
+            learning.learning_rate,
+            learning.gradient_decay,
+            learning.min_squared_gradient,
+            learning.momentum,
         )
     else:
         perceptron.rmsprop(

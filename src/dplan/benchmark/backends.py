@@ -7,14 +7,16 @@ cell's outcome depends on the cell alone, so the order and the number of workers
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from dplan.benchmark.cells import Cell, run_cell
 
-__all__ = ["Backend", "on_dask", "on_processes", "one_by_one"]
+__all__ = ["Backend", "Waiting", "on_dask", "on_processes", "one_by_one"]
 
 Finished = tuple[int, dict[str, Any]]
 Backend = Callable[[Sequence[Cell], Path | None], Iterator[Finished]]
@@ -29,39 +31,104 @@ def one_by_one(cells: Sequence[Cell], home: Path | None) -> Iterator[Finished]:
 
 
 def on_processes(jobs: int) -> Backend:
-    """Return a backend of `jobs` local processes with one BLAS thread each."""
+    """Return a backend of `jobs` local processes with one BLAS thread each.
+
+    They stay for the next plan, unless this one ends early.
+    """
     if jobs == 1:
         return one_by_one
+    workers: list[Any] = []
 
     def run(cells: Sequence[Cell], home: Path | None) -> Iterator[Finished]:
-        from joblib import Parallel, delayed, parallel_config
-        from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-        still_open = dict(enumerate(cells))
+        waiting = Waiting(cells)
+        running: dict[Future[Finished], int] = {}
         lost = 0
-        while still_open:
-            runner = os.getpid()
-            calls = (
-                delayed(_in_worker)(runner, number, cell, home) for number, cell in list(still_open.items())
-            )
-            try:
-                with parallel_config("loky", inner_max_num_threads=1):
-                    pool = Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")
-                for number, outcome in pool(calls):
-                    del still_open[number]
-                    lost = 0
-                    yield number, outcome
-            except TerminatedWorkerError as error:
-                # A worker that was killed, by the system for want of memory for example, takes its cell with it. That
-                # cell runs again, unless nothing else gets done any more.
-                lost += 1
-                if lost == _MOST_LOST_WORKERS:
-                    raise RuntimeError(
-                        f"workers were killed {lost} times without a cell being finished, perhaps for want of memory: "
-                        "give the same command with fewer --jobs"
-                    ) from error
+
+        def hand_out(worker: int) -> None:
+            number = waiting.take(worker)
+            if number is not None:
+                call = workers[worker].submit(_in_worker, os.getpid(), number, cells[number], home)
+                running[call] = worker
+
+        try:
+            workers.extend(_new_worker() for _ in range(jobs - len(workers)))
+            for worker in range(jobs):
+                hand_out(worker)
+            while running:
+                for call in wait(running, return_when=FIRST_COMPLETED).done:
+                    worker = running.pop(call)
+                    if not isinstance(call.exception(), BrokenExecutor):
+                        lost = 0
+                        hand_out(worker)  # first, so that it does not wait while its last cell is recorded
+                        yield call.result()
+                        continue
+                    # A worker that was killed, by the system for want of memory for example, takes its cell with it.
+                    # That cell runs again, unless nothing else gets done any more.
+                    lost += 1
+                    if lost == _MOST_LOST_WORKERS:
+                        raise RuntimeError(
+                            f"workers were killed {lost} times without a cell being finished, perhaps for want of "
+                            "memory: give the same command with fewer --jobs"
+                        ) from call.exception()
+                    workers[worker].shutdown(kill_workers=True)
+                    workers[worker] = _new_worker()
+                    waiting.take_back(worker)
+                    hand_out(worker)
+        except BaseException:  # also if whoever listens has stopped doing so
+            for pool in workers:
+                pool.shutdown(kill_workers=True)
+            workers.clear()
+            raise
 
     return run
+
+
+class Waiting:
+    """Cells that wait, handed out so that those with the same rows go to the same worker.
+
+    Rows are then drawn and prepared once and not once per worker. When no fresh rows are left, workers help each
+    other out.
+
+    Examples
+    --------
+    >>> from dplan.benchmark.suites import Plan, cells_of
+    >>> waiting = Waiting(cells_of(Plan(("table2",), methods=("DUA", "REPEN"), runs=1, datasets=("har",))))
+    >>> [waiting.take(worker) for worker in (0, 1, 0, 0, 0)]
+    [0, 2, 1, 3, None]
+    """
+
+    def __init__(self, cells: Sequence[Cell]) -> None:
+        groups: dict[tuple[object, ...], deque[int]] = {}
+        for number, cell in enumerate(cells):
+            groups.setdefault(cell.rows, deque()).append(number)
+        self._fresh = deque(groups.values())
+        self._begun: dict[int, deque[int]] = {}
+        self._last: dict[int, int] = {}
+
+    def take(self, worker: int) -> int | None:
+        """Give the number of the next cell for a worker, or None if nothing is left."""
+        if not self._begun.get(worker):
+            if self._fresh:
+                self._begun[worker] = self._fresh.popleft()
+            else:
+                fullest = max(self._begun.values(), key=len, default=deque[int]())
+                self._begun[worker] = deque([fullest.pop()] if fullest else [])
+        if not self._begun[worker]:
+            return None
+        self._last[worker] = self._begun[worker].popleft()
+        return self._last[worker]
+
+    def take_back(self, worker: int) -> None:
+        """Put the cell that a worker had last in front of those that wait for it."""
+        self._begun[worker].appendleft(self._last[worker])
+
+
+def _new_worker() -> Any:
+    """Return a pool of one process, so that what it is asked for next can depend on what it had before."""
+    from joblib.externals.loky.process_executor import ProcessPoolExecutor
+
+    one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    return ProcessPoolExecutor(max_workers=1, env=one_thread)
 
 
 def on_dask(scheduler: str, patience: float = 10.0) -> Backend:

@@ -16,59 +16,85 @@ import numpy as np
 import polars as pl
 
 from dplan._version import __version__
+from dplan.benchmark.cells import create
 from dplan.data import Dataset
 
 __all__ = ["code_fingerprint", "data_fingerprint", "differences", "machine", "versions"]
 
 _LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "polars")
-_FOLDERS = ("agent", "detectors", "data")
-_FILES = ("perceptron.py", "variants.py", "benchmark/cells.py", "benchmark/measures.py")
+# What every cell runs, whatever its method.
+_FOLDERS = ("data",)
+_FILES = ("benchmark/cells.py", "benchmark/measures.py")
 
 
 @cache
 def versions() -> dict[str, str]:
-    """Give the versions of everything that takes part in a cell.
+    """Give the versions of every library that takes part in a cell, and our own.
 
     Examples
     --------
     >>> sorted(versions())
-    ['code', 'dplan', 'numba', 'numpy', 'polars', 'python', 'scikit-learn', 'scipy']
+    ['dplan', 'numba', 'numpy', 'polars', 'python', 'scikit-learn', 'scipy']
     """
     libraries = {name: version(name) for name in _LIBRARIES}
-    return {
-        "dplan": __version__,
-        "code": code_fingerprint(),
-        "python": platform.python_version(),
-        **libraries,
-    }
+    return {"dplan": __version__, "python": platform.python_version(), **libraries}
 
 
-def code_fingerprint() -> str:
-    """Give a fingerprint of the code that cells run; comments and docstrings do not count.
+@cache
+def code_fingerprint(method: str) -> str:
+    """Give a fingerprint of the code that a method's cells run; comments and docstrings do not count.
+
+    That is the module of its detector with every module of ours that it imports, the data package, and what makes and
+    measures a cell. So a new detector leaves the cells of all others as good as they were.
 
     Examples
     --------
-    >>> len(code_fingerprint())
-    12
+    >>> len(code_fingerprint("DPLAN")), code_fingerprint("DPLAN") == code_fingerprint("DevNet")
+    (12, False)
     """
     root = Path(str(files("dplan")))
-    sources = [root / name for name in _FILES]
+    sources = {root / name for name in _FILES}
     for folder in _FOLDERS:
-        sources += (root / folder).rglob("*.py")
+        sources |= set((root / folder).rglob("*.py"))
+    waiting = [_source(root, type(create(method)).__module__)]
+    while waiting:
+        source = waiting.pop()
+        if source is not None and source not in sources:
+            sources.add(source)
+            waiting += [_source(root, module) for module in _imported(source)]
     digest = hashlib.sha256()
     for source in sorted(sources):
-        tree = ast.parse(source.read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
-            body = getattr(node, "body", None)
-            if (
-                isinstance(body, list)
-                and body
-                and isinstance(body[0], ast.Expr)
-                and isinstance(body[0].value, ast.Constant)
-            ):
-                body.pop(0)
-        digest.update(ast.dump(tree).encode())
+        digest.update(ast.dump(_without_docstrings(source)).encode())
     return digest.hexdigest()[:12]
+
+
+def _source(root: Path, module: str) -> Path | None:
+    """Find the file of one of our modules; none if the name is not a module's, or not one of ours."""
+    path = root.joinpath(*module.split(".")[1:]).with_suffix(".py")
+    return path if module.startswith("dplan.") and path.exists() else None
+
+
+def _imported(source: Path) -> list[str]:
+    """List what a file imports when it is imported itself; what its functions import later is not theirs alone."""
+    names = []
+    for node in ast.parse(source.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return names
+
+
+def _without_docstrings(source: Path) -> ast.Module:
+    tree = ast.parse(source.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if (
+            isinstance(body, list)
+            and body
+            and isinstance(body[0], ast.Expr)
+            and isinstance(body[0].value, ast.Constant)
+        ):
+            body.pop(0)
+    return tree
 
 
 def data_fingerprint(dataset: Dataset) -> str:
@@ -117,7 +143,7 @@ def differences(old: dict[str, str], new: dict[str, str]) -> str:
 
     Examples
     --------
-    >>> differences({"numpy": "2.0", "code": "a"}, {"numpy": "2.1", "code": "a"})
+    >>> differences({"numpy": "2.0", "scipy": "1"}, {"numpy": "2.1", "scipy": "1"})
     'numpy was 2.0 and is 2.1'
     """
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]

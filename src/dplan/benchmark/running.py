@@ -9,7 +9,13 @@ from typing import Any, Protocol
 
 from dplan.benchmark.backends import Backend, one_by_one
 from dplan.benchmark.cells import Cell
-from dplan.benchmark.configuration import data_fingerprint, differences, machine, versions
+from dplan.benchmark.configuration import (
+    code_fingerprint,
+    data_fingerprint,
+    differences,
+    machine,
+    versions,
+)
 from dplan.benchmark.journal import Journal
 from dplan.benchmark.suites import SUITES, Plan, cells_of, datasets_of
 from dplan.data import load
@@ -114,9 +120,13 @@ def run(
         dataset = load(name, home)
         fingerprints[name] = data_fingerprint(dataset)
         partial[name] = list(dataset.partial)
-    keys = [cell.key(_configuration(fingerprints[cell.scenario.split("/")[0]])) for cell in cells]
+    code = {method: code_fingerprint(method) for method in dict.fromkeys(cell.method for cell in cells)}
+    keys = [
+        cell.key(f"{sorted(versions().items())} {code[cell.method]} {fingerprints[_dataset(cell)]}")
+        for cell in cells
+    ]
     with Journal(output) as journal:
-        finished = _check_and_list_finished(journal, cells, keys, fingerprints)
+        finished = _check_and_list_finished(journal, cells, keys, _made_with(versions(), code, fingerprints))
         still_open = [number for number, key in enumerate(keys) if key not in finished]
         listener.start([cells[number] for number in still_open], len(cells) - len(still_open))
         started = time.perf_counter()
@@ -127,6 +137,7 @@ def run(
                     "command": command,
                     "time": datetime.now(UTC).isoformat(timespec="seconds"),
                     "versions": versions(),
+                    "code": code,
                     "data": fingerprints,
                     "partial": partial,
                     "machine": machine(),
@@ -152,8 +163,13 @@ def run(
     return Summary(**counts, skipped=len(cells) - len(still_open), seconds=seconds, overhead=overhead)
 
 
-def _configuration(fingerprint: str) -> str:
-    return f"{sorted(versions().items())} {fingerprint}"
+def _dataset(cell: Cell) -> str:
+    return cell.scenario.split("/")[0]
+
+
+def _made_with(versions: dict[str, str], code: dict[str, str], data: dict[str, str]) -> dict[str, str]:
+    """Name everything beside cells themselves that their figures depend on."""
+    return {**versions, **{f"the code of {method}": its for method, its in code.items()}, **data}
 
 
 def _record(cell: Cell, key: str, outcome: dict[str, Any]) -> dict[str, Any]:
@@ -171,14 +187,14 @@ def _rounded(value: Any) -> Any:
 
 
 def _check_and_list_finished(
-    journal: Journal, cells: Sequence[Cell], keys: Sequence[str], fingerprints: dict[str, str]
+    journal: Journal, cells: Sequence[Cell], keys: Sequence[str], now: dict[str, str]
 ) -> set[str]:
     way_out = f"{journal.folder} stays as it is: choose another output folder"
     for record in journal.records:
         if record["kind"] == "run":
-            common = {name: value for name, value in fingerprints.items() if name in record["data"]}
-            then = {**record["versions"], **{name: record["data"][name] for name in common}}
-            changed = differences(then, {**versions(), **common})
+            then = _made_with(record["versions"], record["code"], record["data"])
+            both = [name for name in now if name in then]  # other methods and data sets may join at any time
+            changed = differences({name: then[name] for name in both}, {name: now[name] for name in both})
             if changed:
                 raise ConfigurationError(f"the cells there were made otherwise: {changed}. {way_out}")
     wanted = {cell.place: key for cell, key in zip(cells, keys, strict=True)}

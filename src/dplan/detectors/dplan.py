@@ -47,6 +47,7 @@ _NUMBERS = {
     "learning_rate": "(0, inf)",
     "gradient_decay": "[0, 1)",
     "min_squared_gradient": "(0, inf)",
+    "momentum": "[0, 1)",
     "l2": "[0, inf)",
     "dropout": "[0, 1)",
 }
@@ -101,6 +102,9 @@ class DPLAN(Detector):
         Share that running means of the gradient keep per step; the original DQN's "gradient momentum".
     min_squared_gradient : float, default=0.01
         Added to the optimiser's denominator. From the original DQN.
+    momentum : float, default=0.0
+        Share of the last step that "rmsprop" takes again; the nearer to 1, the faster the network learns. From us, to
+        be tried: the paper has none.
     optimizer : {"rmsprop", "dqn"}, default="rmsprop"
         "rmsprop" divides the gradient by √v + `min_squared_gradient`, which is what the authors' stack (Keras 2.3.1)
         makes of the paper's settings; "dqn" is the original DQN's centred form, √(v - m² + `min_squared_gradient`).
@@ -202,6 +206,7 @@ class DPLAN(Detector):
         learning_rate: float = 0.00025,
         gradient_decay: float = 0.95,
         min_squared_gradient: float = 0.01,
+        momentum: float = 0.0,
         optimizer: str = "rmsprop",
         l2: float = 0.01,
         sampler: str = "proximity",
@@ -232,6 +237,7 @@ class DPLAN(Detector):
         self.learning_rate = learning_rate
         self.gradient_decay = gradient_decay
         self.min_squared_gradient = min_squared_gradient
+        self.momentum = momentum
         self.optimizer = optimizer
         self.l2 = l2
         self.sampler = sampler
@@ -251,6 +257,8 @@ class DPLAN(Detector):
         for name, interval in _NUMBERS.items():
             check_number(name, getattr(self, name), interval)
         check_choice("optimizer", self.optimizer, OPTIMIZERS)
+        if self.momentum and self.optimizer != "rmsprop":
+            raise ValueError(f'momentum goes with optimizer="rmsprop", not {self.optimizer!r}; leave it 0.')
         check_choice("sampler", self.sampler, SAMPLERS)
         check_flag("intrinsic_reward", self.intrinsic_reward)
 
@@ -349,6 +357,7 @@ class DPLAN(Detector):
             learning_rate=float(self.learning_rate),
             gradient_decay=float(self.gradient_decay),
             min_squared_gradient=float(self.min_squared_gradient),
+            momentum=float(self.momentum),
             l2=float(self.l2),
             dropout=float(self.dropout),
             optimizer=OPTIMIZERS[self.optimizer],
