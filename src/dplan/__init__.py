@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dplan.detectors.devnet import DevNet
     from dplan.detectors.dplan import DPLAN
     from dplan.detectors.dua import DUA
+    from dplan.detectors.ensemble import DPLANEnsemble
     from dplan.detectors.iforest import IForest
     from dplan.detectors.prenet import PReNet
     from dplan.detectors.repen import REPEN
@@ -27,6 +28,7 @@ __all__ = [
     "DUA",
     "REPEN",
     "BoostedBaseline",
+    "DPLANEnsemble",
     "DeepSAD",
     "DevNet",
     "IForest",
@@ -47,6 +49,7 @@ __all__ = [
 _HOMES = {
     "BoostedBaseline": "dplan.detectors.baselines",
     "DPLAN": "dplan.detectors.dplan",
+    "DPLANEnsemble": "dplan.detectors.ensemble",
     "DUA": "dplan.detectors.dua",
     "DeepSAD": "dplan.detectors.deep_sad",
     "DevNet": "dplan.detectors.devnet",

@@ -43,6 +43,13 @@ _ENTRIES = [
         module="dplan.detectors.dplan",
     ),
     Entry(
+        "DPLANEnsemble",
+        "agents of several kinds and an explorer of the raw features",
+        "our own, beyond the paper",
+        uses_labels=True,
+        module="dplan.detectors.ensemble",
+    ),
+    Entry(
         "DevNet",
         "deviation networks",
         "Pang, Shen, van den Hengel. Deep Anomaly Detection with Deviation Networks. KDD 2019",

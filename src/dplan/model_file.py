@@ -22,6 +22,7 @@ from dplan.catalogue import list_detectors
 from dplan.data.preparing import TablePreparer
 from dplan.detectors._base import Detector
 from dplan.detectors._trees import Trees
+from dplan.detectors.ensemble import DPLANEnsemble
 from dplan.exceptions import ModelFileError
 
 __all__ = ["FORMAT", "SavedModel", "load", "read", "save"]
@@ -40,6 +41,11 @@ class _Fitted(NamedTuple):
 _NETWORK = ("weights_", "layer_sizes_")
 _FITTED = {
     "DPLAN": _Fitted(_NETWORK),
+    "DPLANEnsemble": _Fitted(
+        (*_NETWORK, "middles_", "spreads_", "member_weights_", "score_quantiles_"),
+        numbers=("usual_path_length_",),
+        trees=True,
+    ),
     "DevNet": _Fitted(_NETWORK),
     "DeepSAD": _Fitted((*_NETWORK, "centre_")),
     "REPEN": _Fitted((*_NETWORK, "reference_rows_", "references_")),
@@ -53,6 +59,7 @@ _TYPES: dict[str, Any] = {  # of what is not float32
     **dict.fromkeys(("layer_sizes_", "pseudo_anomalies_"), np.int64),
     **dict.fromkeys(("roots", "depths", "children", "features"), np.int32),
     **dict.fromkeys(("column_low_", "column_inverse_", "coefficients_", "values"), np.float64),
+    **dict.fromkeys(("middles_", "spreads_", "member_weights_", "score_quantiles_"), np.float64),
 }
 _OUTPUTS = {"DPLAN": 2, "DevNet": 1, "DUA": 1, "PReNet": 2}
 
@@ -229,6 +236,8 @@ def _rebuild(description: dict[str, Any], tensors: _tensors_file.Tensors) -> Det
     if fitted.trees:
         parts = {key: _checked(tensors[f"trees_.{key}"], key) for key in Trees._fields}
         detector.trees_ = _checked_trees(Trees(**parts), n_features)
+    if isinstance(detector, DPLANEnsemble):
+        _check_members(detector)
     detector.n_features_in_ = n_features
     names = description["feature_names"]
     if names is not None:
@@ -263,6 +272,21 @@ def _check_shapes(name: str, arrays: dict[str, NDArray[Any]], n_features: int) -
                 raise ValueError("references_ are empty")
     if "reference_rows_" in arrays:
         _same(arrays["reference_rows_"].shape[1:], (n_features,), "reference_rows_")
+
+
+def _check_members(ensemble: DPLANEnsemble) -> None:
+    """Check that every member has its part of the network or its trees."""
+    sizes = ensemble.layer_sizes_.tolist()
+    n_networks = sizes[-1] // 2
+    _same(sizes[1:], [n_networks * ensemble.hidden_units, 2 * n_networks], "units of the network agents")
+    n_boosted, rest = divmod(len(ensemble.trees_.roots) - ensemble.n_trees, ensemble.n_rounds)
+    if n_boosted < 0 or rest:
+        raise ValueError("the trees are not those of whole agents")
+    for name in ("middles_", "spreads_", "member_weights_"):
+        _same(getattr(ensemble, name).shape, (n_networks + n_boosted + 1,), name)
+    if not (ensemble.spreads_ > 0).all() or not (np.diff(ensemble.score_quantiles_) >= 0).all():
+        raise ValueError("a spread is not positive, or quantiles are not in order")
+    _same(ensemble.score_quantiles_.shape, (1001,), "score_quantiles_")
 
 
 def _checked_trees(trees: Trees, n_features: int) -> Trees:

@@ -45,6 +45,38 @@ def one_tree(
     )
 
 
+def complete_trees(features: NDArray[np.int32], thresholds: Floats, path_lengths: Floats) -> Trees:
+    """Return the trees of `dplan.agent.forest`, whose nodes stand in heap order; a leaf's value is its path length.
+
+    Examples
+    --------
+    >>> stump = complete_trees(np.zeros((1, 1), np.int32), np.full((1, 1), 0.5, np.float32),
+    ...                        np.array([[1.0, 2.0]], np.float32))
+    >>> sum_of_leaves(stump, np.array([[0.0], [1.0]], dtype=np.float32))
+    array([1., 2.])
+    """
+    n_trees, n_inner = features.shape
+    n_nodes = 2 * n_inner + 1
+    inner, nodes = np.arange(n_inner), np.arange(n_nodes)
+    children = np.stack([nodes, nodes], axis=1)
+    children[:n_inner] = np.stack([2 * inner + 1, 2 * inner + 2], axis=1)
+    roots = n_nodes * np.arange(n_trees)
+    no_inner, no_leaf = np.zeros((n_trees, n_inner)), np.zeros((n_trees, n_inner + 1))
+    return Trees(
+        roots=roots.astype(np.int32),
+        depths=np.full(n_trees, int(np.log2(n_inner + 1)), dtype=np.int32),
+        children=(roots[:, None, None] + children).reshape(-1, 2).astype(np.int32),
+        features=np.concatenate([features, no_leaf], axis=1).ravel().astype(np.int32),
+        thresholds=np.concatenate([thresholds, no_leaf], axis=1).ravel().astype(np.float32),
+        values=np.concatenate([no_inner, path_lengths], axis=1).ravel(),
+    )
+
+
+def some_trees(trees: Trees, first: int, last: int) -> Trees:
+    """Return the trees from one number up to another; their nodes stay where they are."""
+    return trees._replace(roots=trees.roots[first:last], depths=trees.depths[first:last])
+
+
 def depth_of_nodes(
     left: NDArray[np.integer], right: NDArray[np.integer], is_leaf: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
@@ -62,7 +94,7 @@ def depth_of_nodes(
 
 
 def join_trees(trees: Sequence[Trees]) -> Trees:
-    """Put single trees together.
+    """Put trees together, one after the other.
 
     Examples
     --------
@@ -72,10 +104,12 @@ def join_trees(trees: Sequence[Trees]) -> Trees:
     >>> both.roots, sum_of_leaves(both, np.array([[0.0], [1.0]], dtype=np.float32))
     (array([0, 3], dtype=int32), array([20., 40.]))
     """
-    roots = np.cumsum([0, *(len(tree.values) for tree in trees)])[:-1].astype(np.int32)
-    children = [tree.children + root for tree, root in zip(trees, roots, strict=True)]
-    rest = [np.concatenate(parts) for parts in zip(*(tree[3:] for tree in trees), strict=True)]
-    return Trees(roots, np.concatenate([tree.depths for tree in trees]), np.concatenate(children), *rest)
+    starts = np.cumsum([0, *(len(tree.values) for tree in trees)])[:-1].astype(np.int32)
+    moved = [
+        tree._replace(roots=tree.roots + start, children=tree.children + start)
+        for tree, start in zip(trees, starts, strict=True)
+    ]
+    return Trees(*(np.concatenate(parts) for parts in zip(*moved, strict=True)))
 
 
 @compiled

@@ -1,0 +1,514 @@
+"""DPLANEnsemble: many agents with two kinds of mind, and an explorer of the raw features. Our own, beyond the paper."""
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
+
+from dplan import perceptron
+from dplan._blas import single_threaded_blas
+from dplan.agent.environment import ANOMALOUS
+from dplan.agent.forest import average_path_length, grow, new_forest
+from dplan.agent.network import N_ACTIONS
+from dplan.detectors._base import Callback, Detector
+from dplan.detectors._checks import as_generator, check_integer, check_labels, check_number, usable_labels
+from dplan.detectors._isolation import labelled_or_stand_ins
+from dplan.detectors._scaling import no_scale, score_in_blocks
+from dplan.detectors._trees import Trees, complete_trees, join_trees, some_trees, sum_of_leaves
+from dplan.detectors.baselines import boosted_tree
+from dplan.detectors.dplan import DPLAN
+from dplan.perceptron import Floats
+
+Indices = NDArray[np.int64]
+
+# How a network agent learns. The slow one is DPLAN as published but for its sampler; the fast one takes twenty times as
+# long steps with less weight decay. Which is better differs from table to table, so there are both.
+_SLOW: dict[str, Any] = {"sampler": "uniform"}
+_FAST: dict[str, Any] = {"sampler": "uniform", "momentum": 0.95, "gradient_decay": 0.9, "l2": 0.003}
+# The kinds of agents, and the share that each has in the score if held-out anomalies speak for none.
+_KINDS = {"slow": 0.25, "fast": 0.25, "trees": 0.5}
+
+# Unlabelled rows that one agent sees: as many as a network agent can visit in its steps, and for trees so few that
+# hidden anomalies among them weigh little.
+_NETWORK_ROWS, _TREE_ROWS = 20_000, 5_000
+_REFERENCE_ROWS = 10_000  # against which scores are standardised
+
+# With fewer labels than this, every agent learns from all of them and none is held out.
+_FEWEST_LABELS_TO_HOLD_OUT = 8
+# Added to the error of each kind, so that ranking one more known anomaly right does not decide everything.
+_ERROR_FLOOR = 0.01
+
+_QUANTILES = np.linspace(0, 1, 1001)
+
+
+class Member(NamedTuple):
+    """One agent, or the explorer: what it learned, and what its scores are standardised by."""
+
+    kind: str
+    theta: Floats | None  # of a network agent
+    trees: Trees | None
+    middle: float
+    spread: float
+    error: float  # the mean share of unlabelled rows above its held-out anomalies; NaN if it held none out
+
+
+class Job(NamedTuple):
+    """What one agent learns from."""
+
+    kind: str
+    number: int
+    learned: Indices  # labelled rows
+    held_out: Indices
+    rng: np.random.Generator
+
+
+class DPLANEnsemble(Detector):
+    """Agents of several kinds, each with its own experience, and an explorer of the raw features. The recommended one.
+
+    Three things were found out about DPLAN (``docs/ensemble.md``): drawing unlabelled rows uniformly is better than by
+    proximity; many agents are better than one, and no single speed of learning is right everywhere; and an isolation
+    forest in the agent's embedding is blind to what the embedding was never taught to see. This detector follows:
+
+    - Every agent draws its own unlabelled rows, uniformly, and leaves out a part of the known anomalies.
+    - Half of the score comes from network agents, DPLAN's own, that learn slowly or fast. The other half comes from
+      agents whose action values are boosted trees: if rows are drawn uniformly, what comes next does not depend on
+      what the agent does, so the action value is the expected reward and can be learned directly.
+    - An isolation forest on the raw features adds what is rare in itself, labelled or not.
+    - Each one's scores are standardised against unlabelled rows, by the distance from their median to their 0.9
+      quantile: an agent that sets a few rows far apart from all others is heard where it does so.
+    - Held-out known anomalies tell how much each kind of agent is worth on this table.
+
+    Parameters
+    ----------
+    n_agents : int, default=4
+        Agents of each of the three kinds. More are better and cost more.
+    hidden_units : int, default=20
+        ReLU units of a network agent.
+    n_steps, warmup_steps : int, default=20000, 10000
+        Steps of a network agent, as in `DPLAN`.
+    n_rounds : int, default=50
+        Boosted trees of a tree agent.
+    exploration : float, default=0.4
+        Weight of the isolation forest beside all agents together, which have 1.
+    n_trees, tree_size : int, default=100, 256
+        Of the isolation forests: the explorer's, and those of the network agents' intrinsic reward.
+    n_jobs : int or None, default=None
+        Agents that are trained at the same time, each in a thread. None stands for all cores. The result is the same.
+    scale : bool, default=True
+        Scale every column to [0, 1] by the training rows.
+    contamination : float, default=0.02
+        Share of the unlabelled rows that `predict` calls anomalous. It sets the threshold and nothing else.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed. The same seed gives the same bytes.
+    callback : callable or None, default=None
+        Called after each member is trained as ``callback(detector, figures)``; the detector scores with the members
+        that it has so far. If it returns True, it stays with these.
+    verbose : int, default=0
+        If not 0, one line per member goes to the logger "dplan".
+
+    Attributes
+    ----------
+    weights_, layer_sizes_ : ndarray
+        All network agents side by side as one network, laid out as `dplan.perceptron` says: the hidden units of one
+        after those of the other, and two outputs, Q(s, normal) and Q(s, anomalous), of each.
+    trees_ : tuple of ndarray
+        The explorer's trees, then those of the tree agents.
+    usual_path_length_ : float
+        What the explorer's path lengths are compared with.
+    middles_, spreads_, member_weights_ : ndarray of float64
+        What scores are standardised by, and the weight of each member: network agents, tree agents, the explorer.
+    score_quantiles_ : ndarray of float64
+        Scores of unlabelled rows at 0, 0.1, …, 100 %.
+    history_ : dict of list
+        Per member: held_out_error (the mean share of unlabelled rows that score above its held-out anomalies, NaN
+        without any) and seconds (since the start).
+
+    Notes
+    -----
+    Without any labelled row, the 1 % of rows (at least 10) that an isolation forest isolates most easily stand in.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dplan import DPLANEnsemble
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 5))
+    >>> X[:40] += 4  # anomalies, of which ten are known
+    >>> X[40:50, 0] -= 9  # and anomalies of a kind that nobody knows
+    >>> y = np.zeros(1000, dtype=int)
+    >>> y[:10] = 1
+    >>> detector = DPLANEnsemble(n_agents=1, n_steps=4000, warmup_steps=1000, random_state=0).fit(X, y)
+    >>> bool(np.median(detector.percentile(X[:50])) > 95)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        n_agents: int = 4,
+        hidden_units: int = 20,
+        n_steps: int = 20_000,
+        warmup_steps: int = 10_000,
+        n_rounds: int = 50,
+        exploration: float = 0.4,
+        n_trees: int = 100,
+        tree_size: int = 256,
+        n_jobs: int | None = None,
+        scale: bool = True,
+        contamination: float = 0.02,
+        random_state: Any = None,
+        callback: Callback | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_agents = n_agents
+        self.hidden_units = hidden_units
+        self.n_steps = n_steps
+        self.warmup_steps = warmup_steps
+        self.n_rounds = n_rounds
+        self.exploration = exploration
+        self.n_trees = n_trees
+        self.tree_size = tree_size
+        self.n_jobs = n_jobs
+        self.scale = scale
+        self.contamination = contamination
+        self.random_state = random_state
+        self.callback = callback
+        self.verbose = verbose
+
+    def uncertainty(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Tell how far the agents disagree about rows: the standard deviation of their standardised scores.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            Rows with the columns of the training table.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            In the unit of `anomaly_score`.
+        """
+        check_is_fitted(self, "history_")
+        table = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=False)
+        with single_threaded_blas():
+            return score_in_blocks(table, self.column_low_, self.column_inverse_, self._disagreement)
+
+    def percentile(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Tell how many per cent of the unlabelled training rows score lower than rows do.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            Rows with the columns of the training table.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            From 0 to 100. Of new rows like the unlabelled ones, 1 % come to lie above 99.
+        """
+        return np.interp(self.anomaly_score(X), self.score_quantiles_, 100 * _QUANTILES)
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Go on after new labels have arrived.
+
+        Network agents go on learning; tree agents and the explorer, which cannot, begin anew. All see only the rows
+        that are passed here, scaled as in `fit`: pass earlier known anomalies and some earlier unlabelled rows again,
+        or they forget them.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_columns)
+            Rows with the columns of the training table.
+        y : array-like of shape (n_rows,), default=None
+            As in `fit`.
+
+        Returns
+        -------
+        self
+            `history_` goes on, `offset_` is set anew. Before the first `fit`, this is `fit`.
+        """
+        if not hasattr(self, "weights_"):
+            return self.fit(X, y)
+        self._check_parameters()
+        rng = as_generator(self.random_state)
+        table = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, reset=False)
+        labels = usable_labels(check_labels(y, len(table)), type(self).__name__, needed=True)
+        with single_threaded_blas():
+            self._train(table, labels, rng, self._agents())
+        self._set_offset(table, np.flatnonzero(labels == 0), rng)
+        return self
+
+    def _check_parameters(self) -> None:
+        for name in ("n_agents", "hidden_units", "n_steps", "n_rounds", "n_trees"):
+            check_integer(name, getattr(self, name), minimum=1)
+        check_integer("warmup_steps", self.warmup_steps, minimum=0)
+        check_integer("tree_size", self.tree_size, minimum=2)
+        check_number("exploration", self.exploration, "[0, inf)")
+        if self.n_jobs is not None:
+            check_integer("n_jobs", self.n_jobs, minimum=1)
+
+    def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
+        self._train(X, labels, rng, [])
+
+    def _train(
+        self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator, earlier: Sequence[Floats]
+    ) -> None:
+        """Train all members; network agents go on with earlier weights if there are any."""
+        labelled, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
+        if len(labelled) == 0:
+            labelled, unlabelled = labelled_or_stand_ins(self._arrange(X), labels, rng)
+        reference = rng.choice(unlabelled, min(_REFERENCE_ROWS, len(unlabelled)), replace=False)
+        usual = self._arrange(X, reference)
+        jobs = list(self._jobs(rng.permutation(labelled), rng))
+        train_one = partial(self._member, X, unlabelled, usual, earlier)
+        explorer, self.usual_path_length_ = self._explorer(usual, rng)
+        members: list[Member] = [explorer]
+        # Agents are handed over in the order in which they were asked for, so threads change nothing.
+        with ThreadPoolExecutor(self.n_jobs or len(os.sched_getaffinity(0))) as pool:
+            running = [pool.submit(train_one, job) for job in jobs]
+            try:
+                for finished in running:
+                    members.append(finished.result())
+                    self._assemble(members, X.shape[1], usual)
+                    if self._record(held_out_error=members[-1].error):
+                        break
+            finally:
+                for waiting in running:
+                    waiting.cancel()
+
+    def _jobs(self, labelled: Indices, rng: np.random.Generator) -> Iterator[Job]:
+        """Say what each agent is to learn; kinds take turns, so that a training cut short has some of each."""
+        n_folds = max(int(self.n_agents), 2)
+        fold = np.arange(len(labelled)) % n_folds
+        holding_out = len(labelled) >= max(_FEWEST_LABELS_TO_HOLD_OUT, n_folds)
+        for number in range(int(self.n_agents)):
+            out = fold == number if holding_out else np.zeros(len(labelled), dtype=bool)
+            for kind in _KINDS:
+                yield Job(kind, number, labelled[~out], labelled[out], rng.spawn(1)[0])
+
+    def _member(
+        self,
+        X: NDArray[np.floating],
+        unlabelled: Indices,
+        usual: Floats,
+        earlier: Sequence[Floats],
+        job: Job,
+    ) -> Member:
+        """Train one agent."""
+        n_rows = _TREE_ROWS if job.kind == "trees" else _NETWORK_ROWS
+        drawn = job.rng.choice(unlabelled, min(n_rows, len(unlabelled)), replace=False)
+        rows = self._arrange(X, np.concatenate([job.learned, drawn]))
+        known = np.arange(len(rows)) < len(job.learned)
+        held_out = self._arrange(X, job.held_out)
+        if job.kind == "trees":
+            trees = boosted_trees(rows, known, int(self.n_rounds), job.rng)
+            usual_scores, held_out_scores = sum_of_leaves(trees, usual), sum_of_leaves(trees, held_out)
+            return standardised(job.kind, None, trees, usual_scores, held_out_scores)
+        place = 2 * job.number + (job.kind == "fast")
+        agent = self._agent(job, earlier[place] if place < len(earlier) else None)
+        agent.partial_fit(rows, known.astype(np.int64))  # without weights, this is fit
+        values = [
+            perceptron.outputs(agent.weights_, agent.layer_sizes_, part)[:, ANOMALOUS]
+            for part in (usual, held_out)
+        ]
+        return standardised(job.kind, agent.weights_, None, *values)
+
+    def _agent(self, job: Job, theta: Floats | None) -> DPLAN:
+        agent = DPLAN(
+            hidden_units=int(self.hidden_units),
+            n_steps=int(self.n_steps),
+            warmup_steps=int(self.warmup_steps),
+            n_trees=int(self.n_trees),
+            tree_size=int(self.tree_size),
+            scale=False,  # rows are scaled already
+            random_state=job.rng,
+            **(_FAST if job.kind == "fast" else _SLOW),
+        )
+        if theta is not None:
+            n_columns = int(self.n_features_in_)
+            agent.weights_, agent.layer_sizes_ = theta, self._agent_sizes(n_columns)
+            agent.n_features_in_, agent.history_ = n_columns, {}
+            agent.column_low_, agent.column_inverse_ = no_scale(n_columns)
+        return agent
+
+    def _agent_sizes(self, n_columns: int) -> perceptron.Sizes:
+        return perceptron.layer_sizes(n_columns, (int(self.hidden_units),), N_ACTIONS)
+
+    def _explorer(self, usual: Floats, rng: np.random.Generator) -> tuple[Member, float]:
+        """Grow DPLAN's forest on the raw features; return it, and the path length that is usual in it."""
+        forest = new_forest(int(self.n_trees), min(int(self.tree_size), len(usual)))
+        for tree in range(int(self.n_trees)):
+            grow(forest, tree, usual[rng.choice(len(usual), forest.tree_size, replace=False)], rng)
+        trees = complete_trees(forest.features, forest.thresholds, forest.path_lengths)
+        path_length = max(average_path_length(forest.tree_size), 1.0)
+        scores = isolation(trees, usual, path_length)
+        return standardised("explorer", None, trees, scores, scores[:0]), path_length
+
+    def _assemble(self, members: Sequence[Member], n_columns: int, usual: Floats) -> None:
+        """Put what members learned into plain arrays, and weigh them."""
+        explorer, *agents = members
+        networks = [agent for agent in agents if agent.theta is not None]
+        boosted = [agent for agent in agents if agent.theta is None]
+        ordered = [*networks, *boosted, explorer]
+        self.layer_sizes_, self.weights_ = side_by_side(
+            [agent.theta for agent in networks if agent.theta is not None], self._agent_sizes(n_columns)
+        )
+        self.trees_ = join_trees(
+            [member.trees for member in (explorer, *boosted) if member.trees is not None]
+        )
+        self.middles_ = np.array([member.middle for member in ordered])
+        self.spreads_ = np.array([member.spread for member in ordered])
+        weights = agent_weights([*networks, *boosted])
+        self.member_weights_ = np.array([*weights, float(self.exploration)])
+        self.score_quantiles_ = np.quantile(self._score(usual), _QUANTILES)
+
+    def _agents(self) -> list[Floats]:
+        """Return the weights of the network agents, in the order in which they stand."""
+        return apart(self.layer_sizes_, self.weights_, self._agent_sizes(int(self.n_features_in_)))
+
+    def _member_scores(self, rows: Floats) -> NDArray[np.float64]:
+        """Return what each member makes of each row, standardised."""
+        values = perceptron.outputs(self.weights_, self.layer_sizes_, rows)[:, ANOMALOUS::N_ACTIONS]
+        n_forest, n_rounds = int(self.n_trees), int(self.n_rounds)
+        scores = [values.astype(np.float64)]
+        for first in range(n_forest, len(self.trees_.roots), n_rounds):
+            scores.append(sum_of_leaves(some_trees(self.trees_, first, first + n_rounds), rows)[:, None])
+        explored = isolation(some_trees(self.trees_, 0, n_forest), rows, self.usual_path_length_)
+        scores.append(explored[:, None])
+        standard: NDArray[np.float64] = (np.concatenate(scores, axis=1) - self.middles_) / self.spreads_
+        return standard
+
+    def _score(self, rows: Floats) -> NDArray[np.floating]:
+        # A sum and no product: its last bits must not depend on how many rows are beside.
+        scores: NDArray[np.float64] = (self._member_scores(rows) * self.member_weights_).sum(axis=1)
+        return scores
+
+    def _disagreement(self, rows: Floats) -> NDArray[np.floating]:
+        scores, weights = self._member_scores(rows)[:, :-1], self.member_weights_[:-1]
+        mean = (scores * weights).sum(axis=1, keepdims=True)
+        deviation: NDArray[np.float64] = np.sqrt(((scores - mean) ** 2 * weights).sum(axis=1))
+        return deviation
+
+
+def boosted_trees(rows: Floats, known: NDArray[np.bool_], n_rounds: int, rng: np.random.Generator) -> Trees:
+    """Learn the log odds of being a known anomaly, by boosted trees that each see a part of the columns."""
+    model = HistGradientBoostingClassifier(
+        max_iter=n_rounds,
+        l2_regularization=1.0,  # as in BoostedBaseline, and for the same reason
+        max_features=0.3,
+        early_stopping=False,  # it would hold out labelled anomalies, of which there are few
+        random_state=int(rng.integers(2**31)),
+    )
+    with threadpool_limits(1, user_api="openmp"):
+        model.fit(rows, known)
+    return join_trees([boosted_tree(tree.nodes) for (tree,) in model._predictors])
+
+
+def isolation(trees: Trees, rows: Floats, usual_path_length: float) -> NDArray[np.float64]:
+    """Return iForest's score of each row, in (0, 1]."""
+    mean_length = sum_of_leaves(trees, rows) / len(trees.roots)
+    scores: NDArray[np.float64] = np.exp2(-mean_length / usual_path_length)
+    return scores
+
+
+def standardised(
+    kind: str,
+    theta: Floats | None,
+    trees: Trees | None,
+    usual: NDArray[np.floating],
+    held_out: NDArray[np.floating],
+) -> Member:
+    """Return a member, given its scores of unlabelled rows and of anomalies that it did not learn from.
+
+    The unit is the distance from the median to the 0.9 quantile: what an agent sets apart, up to a tenth of the rows,
+    does not make its unit larger, so it is heard the better the farther apart it sets it.
+
+    Examples
+    --------
+    >>> member = standardised("trees", None, None, np.arange(101.0), np.array([90.5, 200.0]))
+    >>> member.middle, member.spread, round(member.error, 3)
+    (50.0, 40.0, 0.05)
+    """
+    usual = usual.astype(np.float64)
+    middle, high = np.quantile(usual, [0.5, 0.9])
+    spread = max(high - middle, 0.1 * usual.std())  # most rows may be equal, for trees especially
+    ordered = np.sort(usual)
+    below = 0.5 * (np.searchsorted(ordered, held_out) + np.searchsorted(ordered, held_out, side="right"))
+    error = 1.0 - float(below.mean()) / len(usual) if len(held_out) else np.nan
+    return Member(kind, theta, trees, float(middle), float(spread) or 1.0, error)
+
+
+def agent_weights(agents: Sequence[Member]) -> NDArray[np.float64]:
+    """Return the weights of agents, 1 in all: kinds that rank held-out anomalies lower than the best kind have less.
+
+    Examples
+    --------
+    >>> known = [Member(kind, None, None, 0.0, 1.0, error) for kind, error in (("slow", 0.09), ("trees", 0.0))]
+    >>> agent_weights(known).round(3)
+    array([0.048, 0.952])
+    """
+    kinds = np.array([agent.kind for agent in agents])
+    errors = np.array([agent.error for agent in agents])
+    weights = np.zeros(len(agents))
+    mean_errors = {kind: errors[kinds == kind].mean() for kind in _KINDS if (kinds == kind).any()}
+    lowest = min(mean_errors.values())
+    for kind, error in mean_errors.items():
+        worth = 1.0 if np.isnan(error) else (lowest + _ERROR_FLOOR) / (error + _ERROR_FLOOR)
+        weights[kinds == kind] = _KINDS[kind] * worth / (kinds == kind).sum()
+    normal: NDArray[np.float64] = weights / weights.sum()
+    return normal
+
+
+def side_by_side(thetas: Sequence[Floats], sizes: perceptron.Sizes) -> tuple[perceptron.Sizes, Floats]:
+    """Make one network of some with one hidden layer: their units and outputs stand one after the other.
+
+    Examples
+    --------
+    >>> sizes = perceptron.layer_sizes(3, (2,), 2)
+    >>> rng = np.random.default_rng(0)
+    >>> thetas = [perceptron.glorot_uniform(sizes, rng) for _ in range(2)]
+    >>> wide_sizes, wide = side_by_side(thetas, sizes)
+    >>> row = np.ones((1, 3), dtype=np.float32)
+    >>> alone = np.concatenate([perceptron.outputs(theta, sizes, row) for theta in thetas], axis=1)
+    >>> wide_sizes, bool(np.allclose(perceptron.outputs(wide, wide_sizes, row), alone))
+    (array([3, 4, 4]), True)
+    """
+    n_inputs, n_units, n_outputs = (int(size) for size in sizes)
+    wide_sizes = perceptron.layer_sizes(n_inputs, (len(thetas) * n_units,), len(thetas) * n_outputs)
+    wide = np.zeros(perceptron.n_parameters(wide_sizes), dtype=np.float32)
+    for own, place in zip(thetas, _places(len(thetas), sizes), strict=True):
+        for (kernel, biases), (rows, units), target in zip(
+            perceptron.unflatten(own, sizes), place, perceptron.unflatten(wide, wide_sizes), strict=True
+        ):
+            target[0][rows, units], target[1][units] = kernel, biases
+    return wide_sizes, wide
+
+
+def apart(wide_sizes: perceptron.Sizes, wide: Floats, sizes: perceptron.Sizes) -> list[Floats]:
+    """Undo `side_by_side`."""
+    layers = perceptron.unflatten(wide, wide_sizes)
+    return [
+        np.concatenate(
+            [
+                part.ravel()
+                for (kernel, biases), (rows, units) in zip(layers, place, strict=True)
+                for part in (kernel[rows, units], biases[units])
+            ]
+        )
+        for place in _places(int(wide_sizes[-1] // sizes[-1]), sizes)
+    ]
+
+
+def _places(count: int, sizes: perceptron.Sizes) -> Iterator[tuple[tuple[slice, slice], tuple[slice, slice]]]:
+    """Yield, per network, where its hidden and its output kernel stand in those of the wide one."""
+    _, n_units, n_outputs = (int(size) for size in sizes)
+    for i in range(count):
+        hidden = slice(i * n_units, (i + 1) * n_units)
+        yield (slice(None), hidden), (hidden, slice(i * n_outputs, (i + 1) * n_outputs))
