@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
-from dplan.benchmark.blocks import Block, Code, Entry, Figure, Grid, Heading, Paragraph
+from dplan.benchmark.blocks import Block, Code, Entry, Figure, Grid, Heading, Items, Paragraph, Prose
 from dplan.benchmark.chapters import report_blocks
+from dplan.benchmark.notes import prose_as_html, read_notes
 from dplan.benchmark.results import Results
 
 __all__ = ["as_html", "as_markdown", "write_report"]
@@ -43,6 +44,8 @@ def write_report(
 ) -> tuple[Path, Path]:
     """Write an HTML page and a Markdown page for a journal.
 
+    Notes that somebody wrote into ``notes.md`` beside the journal become a part of both, after the summary.
+
     Parameters
     ----------
     place : path
@@ -57,9 +60,10 @@ def write_report(
     tuple of pathlib.Path
         The HTML page and the Markdown page.
     """
-    blocks = list(report_blocks(Results.read(place)))
     place = Path(place)
-    folder = Path(output) if output is not None else place if place.is_dir() else place.parent
+    home = place if place.is_dir() else place.parent
+    blocks = list(report_blocks(Results.read(place), read_notes(home)))
+    folder = Path(output) if output is not None else home
     folder.mkdir(parents=True, exist_ok=True)
     html, markdown = folder / f"{name}.html", folder / f"{name}.md"
     _write(html, as_html(_TITLE, blocks))
@@ -110,6 +114,10 @@ def as_markdown(title: str, blocks: Iterable[Block]) -> str:
             parts.append(f"{'#' * block.level} {_plain(block.text)}")
         elif isinstance(block, Paragraph):
             parts.append(_plain(block.text))
+        elif isinstance(block, Items):
+            parts.append("\n".join(f"- {_plain(text)}" for text in block.texts))
+        elif isinstance(block, Prose):
+            parts.append(block.markdown)
         elif isinstance(block, Code):
             fence = "```"
             while fence in block.text:
@@ -128,9 +136,13 @@ def as_markdown(title: str, blocks: Iterable[Block]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _html(block: Paragraph | Grid | Figure | Code) -> str:
+def _html(block: Paragraph | Items | Prose | Grid | Figure | Code) -> str:
     if isinstance(block, Paragraph):
         return f"<p>{escape(block.text)}</p>"
+    if isinstance(block, Items):
+        return f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in block.texts)}</ul>"
+    if isinstance(block, Prose):
+        return prose_as_html(block.markdown)
     if isinstance(block, Code):
         title = f"<p>{escape(block.title)}:</p>" if block.title else ""
         return f"{title}<pre>{escape(block.text)}</pre>"
