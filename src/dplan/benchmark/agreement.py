@@ -12,7 +12,7 @@ from dplan.benchmark.results import Results
 from dplan.benchmark.statistics import wilcoxon_p_value, wins_ties_losses
 from dplan.benchmark.tables import MEASURES, REFERENCE, methods_of, title_of
 
-__all__ = ["Side", "duel", "headline", "listing", "matches", "sides", "verdicts"]
+__all__ = ["Side", "deviations", "duel", "headline", "listing", "matches", "sides", "verdicts"]
 
 # What the report calls near, and what it calls lower or higher.
 _NEAR, _FAR = 0.02, 0.05
@@ -46,17 +46,6 @@ class Side(NamedTuple):
         """The methods that this side has figures of."""
         return [method for method in self.methods if not np.isnan(self.column(method)).all()]
 
-    @property
-    def complete(self) -> NDArray[np.bool_]:
-        """Which data sets have figures of all these methods."""
-        columns = [self.methods.index(method) for method in self.there]
-        return np.asarray(~np.isnan(self.table[:, columns]).any(axis=1))
-
-    def average(self, method: str) -> float:
-        """Average a method over the complete data sets; NaN if it is not there."""
-        chosen = self.column(method)[self.complete]
-        return float(chosen.mean()) if len(chosen) else float("nan")
-
 
 def sides(results: Results, suite: str, table: published.Table, measure: str) -> list[Side]:
     """Give the paper's side and ours, on the data sets that ours has."""
@@ -75,23 +64,28 @@ def headline(results: Results, suite: str, table: published.Table, title: str) -
     """Set the averages of all methods side by side, with how often ours is near the paper's."""
     head, columns = [title], []
     for measure, name in MEASURES.items():
-        every = sides(results, suite, table, measure)
-        for side in every:
+        paper, *ours = sides(results, suite, table, measure)
+        theirs = _averages(paper)
+        if paper.datasets == published.data_sets():  # then as printed: the paper averaged before it rounded
+            printed = {method: published.average(table, measure, method) for method in paper.there}
+            theirs.update({method: average.mean for method, average in printed.items() if average})
+        for side in (paper, *ours):
             head.append(f"{name}, {side.name}")
-            if not side.complete.all():
-                head[-1] += f", {int(side.complete.sum())} of {len(side.datasets)}"
-            averages = {method: side.average(method) for method in side.methods}
-            best = max((value for value in averages.values() if value == value), default=None)
-            column = []
-            for method, value in averages.items():
-                if side.name == "paper":
-                    exact = published.average(table, measure, method)
-                    whole = exact is not None and side.datasets == published.data_sets()
-                    shown = exact.mean if whole and exact else value
-                    column.append(Entry(figures_text(shown), strong=value == best))
-                else:
-                    column.append(Entry(figures_text(value), _counts(side, every[0], method), value == best))
-            columns.append(column)
+            averages = theirs if side is paper else _averages(side)
+            best = max(
+                (averages[method] for method in averages if not np.isnan(side.column(method)).any()),
+                default=None,
+            )
+            columns.append(
+                [
+                    Entry(
+                        figures_text(averages.get(method)),
+                        "" if side is paper else _beneath(side, paper, method, averages, theirs),
+                        strong=method in averages and averages[method] == best,
+                    )
+                    for method in side.methods
+                ]
+            )
     rows = [[Entry(method), *row] for method, *row in zip(methods_of(results, suite), *columns, strict=True)]
     return Grid(
         head,
@@ -101,12 +95,26 @@ def headline(results: Results, suite: str, table: published.Table, title: str) -
     )
 
 
-def _counts(side: Side, paper: Side, method: str) -> str:
-    difference = side.column(method) - paper.column(method)
-    if np.isnan(difference).all():
+def _averages(side: Side) -> dict[str, float]:
+    return {method: float(np.nanmean(side.column(method))) for method in side.there}
+
+
+def _beneath(
+    side: Side, paper: Side, method: str, averages: dict[str, float], theirs: dict[str, float]
+) -> str:
+    """Say how far ours is from the paper's, and whether data sets are still missing."""
+    if method not in averages:
         return ""
-    near, lower, higher = (int(which.sum()) for which in _where(difference))
-    return f"{figures_text(float(np.nanmean(difference)), sign=True)}: {near} ≈, {lower} ↓, {higher} ↑"
+    parts = []
+    finished = ~np.isnan(side.column(method))
+    if method in theirs:
+        difference = side.column(method) - paper.column(method)
+        mean = averages[method] - theirs[method] if finished.all() else float(np.nanmean(difference))
+        near, lower, higher = (int(which.sum()) for which in _where(difference))
+        parts.append(f"{figures_text(mean, sign=True)}: {near} ≈, {lower} ↓, {higher} ↑")
+    if not finished.all():
+        parts.append(f"{finished.sum()} of {len(finished)} data sets")
+    return "; ".join(parts)
 
 
 def _where(difference: NDArray[np.float64]) -> tuple[NDArray[np.bool_], ...]:
@@ -131,6 +139,18 @@ def matches(every: Sequence[Side], title: str, method: str = REFERENCE) -> Itera
             f"{near.sum()} of {shared.sum()} data sets; it is lower by more than {_FAR} on "
             f"{listing(names[lower].tolist())}, and higher by more than {_FAR} on {listing(names[higher].tolist())}."
         )
+
+
+def deviations(results: Results, measure: str, title: str, method: str = REFERENCE) -> str:
+    """Say how much a method's figures of Table 2 vary over the runs, there and here."""
+    theirs = published.average("table2", measure, method)
+    texts = [f"{theirs.deviation:.3f} in the paper"] if theirs and theirs.deviation is not None else []
+    for protocol in results.protocols("table2"):
+        groups = results.groups("table2", protocol, lambda cell: cell[measure])
+        ours = [figure.deviation for (_, _, name), figure in groups.items() if name == method]
+        if ours:
+            texts.append(f"{np.mean(ours):.3f} under {protocol}")
+    return f"the standard deviation of {method}'s {title} over the runs averages {listing(texts)}"
 
 
 def verdicts(every: Sequence[Side], table: published.Table, measure: str) -> str:
