@@ -102,9 +102,10 @@ def figures_text(value: float | None, digits: int = 3, sign: bool = False) -> st
 
     Examples
     --------
-    >>> figures_text(0.5), figures_text(-0.0254, sign=True), figures_text(None)
-    ('0.500', '−0.025', '–')
+    >>> figures_text(0.5), figures_text(-0.0254, sign=True), figures_text(-0.0001, sign=True), figures_text(None)
+    ('0.500', '−0.025', '+0.000', '–')
     """
     if value is None or value != value:  # NaN
         return "–"
+    value = round(value, digits) + 0.0  # no minus before a zero
     return f"{value:{'+' if sign else ''}.{digits}f}".replace("-", "−")

@@ -206,8 +206,12 @@ def _class_by_class(results: Results, suite: str, protocol: str, methods: list[s
         for name, (auc_pr, _) in cell["classes"].items():
             by_method = values.setdefault((source, name), {})
             by_method.setdefault((cell["method"], name in cell["known"]), []).append(auc_pr)
+    order = published.data_sets()  # a data set has the name of its known class
     rows = []
-    for (source, name), by_method in values.items():
+    for (source, name), by_method in sorted(
+        values.items(),
+        key=lambda item: (order.index(item[0][1]) if item[0][1] in order else len(order), item[0]),
+    ):
         entries = [Entry(f"{title_of(name)} ({source})")]
         for method in methods:
             unknown, known = by_method.get((method, False)), by_method.get((method, True))
