@@ -139,6 +139,18 @@ def test_a_method_under_one_protocol_leaves_the_other_whole(written):
     assert fixed.count("critical difference") == resampled.count("critical difference") == 2
 
 
+@pytest.mark.parametrize("method", ["DPLAN", "DUA"])
+def test_where_a_protocol_lacks_dplan_or_another_method_nothing_is_said_of_it(written, method):
+    lacking = [cell for cell in written[0] if (cell["method"], cell["protocol"]) != (method, "fixed")]
+    items = [text for block in report_blocks(Results(lacking)) for text in getattr(block, "texts", [])]
+    verdicts = [text for text in items if "Wilcoxon's test" in text and text.startswith("Table 2")]
+    assert len(verdicts) == 2
+    for text in verdicts:
+        of_fixed = re.findall(r"under [^,]*fixed[^;]*", text)
+        assert not any(method in said for said in of_fixed)
+    assert any("under resampled" in text for text in verdicts)
+
+
 def test_sentences_say_where_ours_matches_the_paper_and_where_not(written):
     cells, _, markdown = written
     text = markdown.read_text()

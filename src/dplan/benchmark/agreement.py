@@ -157,6 +157,8 @@ def verdicts(every: Sequence[Side], table: published.Table, measure: str) -> str
     """Say which methods of the paper DPLAN is better and worse than, there and here."""
     by_text: dict[str, list[str]] = {}
     for side in every:
+        if REFERENCE not in side.there:
+            continue
         found: dict[str, list[str]] = {"better than": [], "worse than": [], "not told apart from": []}
         for method in side.there:
             if method == REFERENCE or published.average(table, measure, method) is None:

@@ -18,14 +18,14 @@ _STYLE = """
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e3e8ee; --soft: #9aa8b6; --line: #39434e; --page: #14191f; --zone: #1d242c; }
 }
-body { margin: 0 auto; padding: 1.5rem; max-width: 84rem; background: var(--page); color: var(--ink);
+body { margin: 0 auto; padding: 1.5rem; max-width: 90rem; background: var(--page); color: var(--ink);
   font: 16px/1.5 system-ui, "Segoe UI", Helvetica, Arial, sans-serif; }
 h1 { font-size: 1.7rem; } h2 { margin-top: 3rem; border-bottom: 2px solid var(--line); padding-bottom: .3rem; }
 p, ul, caption, figcaption { max-width: 60rem; } li { margin: .3rem 0; }
 nav a { margin-right: 1rem; white-space: nowrap; } a { color: inherit; }
 .scroll { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th, td { padding: .3rem .45rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: var(--page); }
 table.text td { text-align: left; white-space: normal; } thead th, thead th:first-child { background: var(--zone); }
 td small { display: block; color: var(--soft); font-size: .75rem; }

@@ -112,7 +112,7 @@ def _against_the_paper(results: Results) -> Iterator[str]:
                 for sentence in matches(every, title):
                     yield f"{name}: {sentence}"
             if len(every[0].there) > 1:
-                yield f"{name}, {title}, by Wilcoxon's test at 5 %: {verdicts(every, table, measure)}."
+                yield f"{name}, {title}, pair by pair by Wilcoxon's test at 5 %: {verdicts(every, table, measure)}."
     if REFERENCE in methods_of(results, "table2"):
         yield f"Table 2: {deviations(results, 'auc_pr', MEASURES['auc_pr'])}."
     yield from trends(results)
