@@ -51,6 +51,15 @@ def test_a_compressed_journal_can_be_read(tmp_path):
     assert read_journal(packed) == read_journal(tmp_path) == read_journal(packed / "journal.jsonl.gz")
 
 
+def test_a_compressed_journal_is_not_begun_anew(tmp_path):
+    path = filled(tmp_path)
+    (tmp_path / "journal.jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
+    path.unlink()
+    with pytest.raises(JournalError, match=r"is compressed: unpack it first, with gunzip journal\.jsonl\.gz"):
+        Journal(tmp_path)
+    assert numbers(read_journal(tmp_path)) == [0, 1, 2]
+
+
 def test_a_second_writer_is_refused_until_the_first_ends(tmp_path):
     with Journal(tmp_path), pytest.raises(FolderInUseError, match="another benchmark writes into"):
         Journal(tmp_path)

@@ -72,23 +72,61 @@ def _says_how(block):
     return "last start" in str(block)
 
 
+# 16 cells on two workers
+COMMAND = [sys.executable, "-m", "dplan", "benchmark", "run", "table2", "--dataset", "covertype-mini"]
+COMMAND += ["-m", "LogisticBaseline", "-m", "DUA", "--runs", "4", "-j", "2", "-o", "out"]
+
+
 def test_the_command_with_two_workers_is_killed_and_goes_on(tmp_path):
-    command = [sys.executable, "-m", "dplan", "benchmark", "run", "table2", "--dataset", "covertype-mini"]
-    command += ["-m", "LogisticBaseline", "-m", "DUA", "--runs", "4", "-j", "2", "-o", "out"]
-    process = subprocess.Popen(command, cwd=tmp_path, start_new_session=True, stderr=subprocess.DEVNULL)
-    journal = tmp_path / "out" / NAME
-    while process.poll() is None and not (journal.exists() and len(journal.read_bytes().splitlines()) > 3):
-        time.sleep(0.01)
+    process = _start_command(tmp_path, lines=4)
     os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    before = figures(tmp_path / "out")
-    assert 0 < len(before) < 16
-    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    process.communicate()
+    _check_that_it_goes_on(tmp_path, at_least=3)
+    _wait_until_gone(process.pid)
+
+
+@pytest.mark.parametrize("lines", [1, 4], ids=["as workers start", "as they work"])
+def test_ctrl_c_ends_the_command_at_once_with_a_line_and_it_goes_on(tmp_path, lines):
+    process = _start_command(tmp_path, lines)
+    time.sleep(0.3)  # workers import what they need, or are in the midst of a cell
+    started = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the runner and to its workers
+    out, err = process.communicate(timeout=60)
+    assert time.monotonic() - started < 10
+    assert process.returncode == 130
+    assert (out, err) == ("", "Interrupted. Finished cells are kept: the same command goes on from here.\n")
+    _check_that_it_goes_on(tmp_path, at_least=lines - 1)  # the first line says what was started
+    _wait_until_gone(process.pid)
+
+
+def _start_command(folder, lines):
+    """Start the command in a session of its own, and wait until its journal has so many lines."""
+    process = subprocess.Popen(
+        COMMAND,
+        cwd=folder,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Whoever runs the tests in the background may have Ctrl-C ignored, which processes inherit.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    journal = folder / "out" / NAME
+    while process.poll() is None and not (
+        journal.exists() and len(journal.read_bytes().splitlines()) >= lines
+    ):
+        time.sleep(0.01)
+    return process
+
+
+def _check_that_it_goes_on(folder, at_least):
+    before = figures(folder / "out")
+    assert at_least <= len(before) < 16
+    again = subprocess.run(COMMAND, cwd=folder, capture_output=True, text=True, check=True)
     assert f"{16 - len(before)} cells done, 0 failed, {len(before)} finished before" in again.stdout
-    after = figures(tmp_path / "out")
+    after = figures(folder / "out")
     assert len(after) == 16
     assert before.items() <= after.items()
-    _wait_until_gone(process.pid)
 
 
 def _wait_until_gone(session):

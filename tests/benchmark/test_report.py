@@ -1,5 +1,6 @@
 """The report: right numbers, safe text, and a page that a real browser opens without a word or a request."""
 
+import gzip
 import re
 import xml.etree.ElementTree as ET
 
@@ -93,6 +94,131 @@ def test_every_suite_has_its_chapter_and_every_figure_is_well_formed(written):
     assert all(len(line.split(" | ")) > 1 for line in text.splitlines() if line.startswith("| "))
     for expected in ("265 of 561 features", "12 synthetic anomalies", "precision at 500", "seeds 0 to 1"):
         assert expected in page
+
+
+def means(cells, suite, method, protocol, measure):
+    """The mean over the runs, data set by data set, computed once more."""
+    return np.array(
+        [
+            np.mean(
+                [
+                    cell[measure]
+                    for cell in cells
+                    if cell["status"] == "done"
+                    and (cell["suite"], cell["method"], cell["protocol"], cell["dataset"])
+                    == (suite, method, protocol, name)
+                ]
+            )
+            for name in published.data_sets()
+        ]
+    )
+
+
+def test_the_headline_has_every_average_beside_the_papers(written):
+    cells, _, markdown = written
+    head, *_ = rows(markdown.read_text(), "Table 2")
+    table = {row[0]: row[1:] for row in head}
+    ours = means(cells, "table2", "DUA", "resampled", "auc_roc")
+    theirs = [published.figure("table2", "auc_roc", name, "DUA").mean for name in published.data_sets()]
+    far = np.round(ours - theirs, 3)
+    difference = f"{ours.mean() - 0.871:+.3f}".replace("-", "−")
+    counts = f"{(abs(far) <= 0.02).sum()} ≈, {(far < -0.05).sum()} ↓, {(far > 0.05).sum()} ↑"
+    assert table["DUA"][3] == "0.871"
+    assert table["DUA"][5].replace("*", "") == f"{ours.mean():.3f} ({difference}: {counts})"
+    assert table["LogisticBaseline"][:2] == ["–", "–"]  # the paper and the protocol fixed have none
+
+
+def test_a_method_under_one_protocol_leaves_the_other_whole(written):
+    text = written[2].read_text()
+    fixed, resampled = (
+        part.split("\n## ")[0] for part in re.split(r"^### Protocol \w+$", text, flags=re.MULTILINE)[1:3]
+    )
+    assert "LogisticBaseline" not in fixed
+    assert "LogisticBaseline" in resampled
+    assert fixed.count("Average of 13") == resampled.count("Average of 13") == 2
+    assert fixed.count("critical difference") == resampled.count("critical difference") == 2
+
+
+@pytest.mark.parametrize("method", ["DPLAN", "DUA"])
+def test_where_a_protocol_lacks_dplan_or_another_method_nothing_is_said_of_it(written, method):
+    lacking = [cell for cell in written[0] if (cell["method"], cell["protocol"]) != (method, "fixed")]
+    items = [text for block in report_blocks(Results(lacking)) for text in getattr(block, "texts", [])]
+    verdicts = [text for text in items if "Wilcoxon's test" in text and text.startswith("Table 2")]
+    assert len(verdicts) == 2
+    for text in verdicts:
+        of_fixed = re.findall(r"under [^,]*fixed[^;]*", text)
+        assert not any(method in said for said in of_fixed)
+    assert any("under resampled" in text for text in verdicts)
+
+
+def test_sentences_say_where_ours_matches_the_paper_and_where_not(written):
+    cells, _, markdown = written
+    text = markdown.read_text()
+    ours = means(cells, "table2", "DPLAN", "fixed", "auc_pr")
+    theirs = np.array(
+        [published.figure("table2", "auc_pr", name, "DPLAN").mean for name in published.data_sets()]
+    )
+    far = np.round(ours - theirs, 3)
+    (sentence,) = re.findall(
+        r"^- Table 2: DPLAN's AUC-PR \(protocol fixed\) averages .*$", text, re.MULTILINE
+    )
+    assert f"averages {ours.mean():.3f} against 0.690 in the paper" in sentence
+    assert f"on {(abs(far) <= 0.02).sum()} of 13 data sets" in sentence
+    lower = sentence.split("lower by more than 0.05 on ")[1].split("and higher")[0]
+    named = {name for name in published.data_sets() if name in lower.lower()}
+    assert named == {name for name, by in zip(published.data_sets(), far, strict=True) if by < -0.05}
+    assert "the paper's DPLAN is better than DevNet, DeepSAD, REPEN, IForest and DUA" in text
+
+
+def test_findings_say_how_others_do_against_dplan(written):
+    cells, _, markdown = written
+    text = markdown.read_text()
+    for suite, method, protocol in (
+        ("table2", "LogisticBaseline", "resampled"),
+        ("ablation", "Uniform", "fixed"),
+        ("ablation", "Uniform", "resampled"),
+    ):
+        first = means(cells, suite, method, protocol, "auc_pr")
+        second = means(cells, suite, "DPLAN", protocol, "auc_pr")
+        wins, p_value = (first - second >= 0.0005).sum(), wilcoxon(first, second).pvalue
+        (found,) = re.findall(rf"^- {method} against DPLAN \(protocol {protocol}\): .*$", text, re.MULTILINE)
+        assert f"AUC-PR {first.mean():.3f} against {second.mean():.3f}, higher on {wins} of 13" in found
+        assert f"(p = {p_value:.4f}); AUC-ROC" in found
+
+
+def test_figures_are_told_beside_what_the_papers_text_says_of_them(written):
+    cells, _, markdown = written
+    text = markdown.read_text()
+    ends = [
+        cell["curve"][-1]["auc_pr"]
+        for cell in cells
+        if (cell["suite"], cell["dataset"], cell["protocol"]) == ("steps", "subnormal", "fixed")
+    ]
+    assert f"to {np.mean(ends):.3f} (paper 0.436 to 0.863)" in text
+    for expected in ("(paper 0.826 to 0.853)", "Figure 3, DPLAN's", "Figure 5, DPLAN's", "paper: 15 to 120"):
+        assert expected in text
+
+
+def test_notes_become_a_part_of_both_pages_and_stay_text(tmp_path):
+    write_journal(tmp_path, suites=("ablation",), runs=1)
+    (tmp_path / "notes.md").write_text(
+        f"## Why\n\nSee **this** and [that page](../that.md).\n\n- `one`\n- {ATTACK}\n"
+    )
+    html, markdown = write_report(tmp_path, tmp_path / "docs", "results")
+    assert "\n## Why\n\nSee **this** and [that page](../that.md).\n" in markdown.read_text()
+    page = html.read_text()
+    assert (
+        "<p>See <strong>this</strong> and that page.</p>\n<ul><li><code>one</code></li><li>&lt;/pre" in page
+    )
+    assert re.search(r'<a href="#part\d+">Why</a>', page)
+    assert page.count("<script") == 0
+
+
+def test_a_compressed_journal_gives_the_same_pages(written, tmp_path):
+    _, html, markdown = written
+    (tmp_path / "journal.jsonl.gz").write_bytes(gzip.compress((html.parent / "journal.jsonl").read_bytes()))
+    packed = write_report(tmp_path)
+    assert [page.read_text() for page in packed] == [html.read_text(), markdown.read_text()]
 
 
 def test_text_from_outside_stays_text(written):

@@ -8,7 +8,8 @@
 `running`, `backends`     running all open cells, here or on a cluster
 `statistics`              means, Wilcoxon, Friedman and Nemenyi
 `results`                 reading a journal back as tables of figures
-`tables`, `chapters`      the report's contents, drawn by `drawing`
+`summary`                 the report's first chapter, from `agreement` and `trends`; then come `notes` by hand
+`tables`, `chapters`      the rest of the report's contents, drawn by `drawing`
 `pages`                   the report as Markdown and as one HTML page
 ========================  =====================================================================
 """

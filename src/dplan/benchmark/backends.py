@@ -4,7 +4,9 @@ Each backend is a function that yields the numbers of cells with their outcomes,
 cell's outcome depends on the cell alone, so the order and the number of workers change nothing in the figures.
 """
 
+import contextlib
 import os
+import signal
 import threading
 import time
 from collections import deque
@@ -22,6 +24,8 @@ Finished = tuple[int, dict[str, Any]]
 Backend = Callable[[Sequence[Cell], Path | None], Iterator[Finished]]
 
 _MOST_LOST_WORKERS = 3
+# Seconds. Polars has signals restart whatever the system waits for, so Ctrl-C is heard only between waits.
+_LONGEST_WAIT = 0.2
 
 
 def one_by_one(cells: Sequence[Cell], home: Path | None) -> Iterator[Finished]:
@@ -47,7 +51,8 @@ def on_processes(jobs: int) -> Backend:
         def hand_out(worker: int) -> None:
             number = waiting.take(worker)
             if number is not None:
-                call = workers[worker].submit(_in_worker, os.getpid(), number, cells[number], home)
+                with _deaf_to_interrupts():
+                    call = workers[worker].submit(_in_worker, os.getpid(), number, cells[number], home)
                 running[call] = worker
 
         try:
@@ -55,7 +60,7 @@ def on_processes(jobs: int) -> Backend:
             for worker in range(jobs):
                 hand_out(worker)
             while running:
-                for call in wait(running, return_when=FIRST_COMPLETED).done:
+                for call in wait(running, _LONGEST_WAIT, return_when=FIRST_COMPLETED).done:
                     worker = running.pop(call)
                     if not isinstance(call.exception(), BrokenExecutor):
                         lost = 0
@@ -129,6 +134,25 @@ def _new_worker() -> Any:
 
     one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     return ProcessPoolExecutor(max_workers=1, env=one_thread)
+
+
+@contextlib.contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Let processes that are started meanwhile never hear of Ctrl-C, which a terminal sends to every process.
+
+    The runner hears it and ends its workers; they would only print their tracebacks.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    from multiprocessing.resource_tracker import ensure_running
+
+    ensure_running()  # the first worker would start it, and that sets the mask back too early
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def on_dask(scheduler: str, patience: float = 10.0) -> Backend:

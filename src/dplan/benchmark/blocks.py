@@ -3,7 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Block", "Code", "Entry", "Figure", "Grid", "Heading", "Paragraph", "figures_text"]
+__all__ = [
+    "Block",
+    "Code",
+    "Entry",
+    "Figure",
+    "Grid",
+    "Heading",
+    "Items",
+    "Paragraph",
+    "Prose",
+    "figures_text",
+]
 
 
 @dataclass(frozen=True)
@@ -19,6 +30,20 @@ class Paragraph:
     """Running text."""
 
     text: str
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list of sentences."""
+
+    texts: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Prose:
+    """Text that somebody wrote in Markdown; see `dplan.benchmark.notes`."""
+
+    markdown: str
 
 
 @dataclass(frozen=True)
@@ -69,7 +94,7 @@ class Code:
     title: str = ""
 
 
-Block = Heading | Paragraph | Grid | Figure | Code
+Block = Heading | Paragraph | Items | Prose | Grid | Figure | Code
 
 
 def figures_text(value: float | None, digits: int = 3, sign: bool = False) -> str:
@@ -77,9 +102,10 @@ def figures_text(value: float | None, digits: int = 3, sign: bool = False) -> st
 
     Examples
     --------
-    >>> figures_text(0.5), figures_text(-0.0254, sign=True), figures_text(None)
-    ('0.500', '−0.025', '–')
+    >>> figures_text(0.5), figures_text(-0.0254, sign=True), figures_text(-0.0001, sign=True), figures_text(None)
+    ('0.500', '−0.025', '+0.000', '–')
     """
     if value is None or value != value:  # NaN
         return "–"
+    value = round(value, digits) + 0.0  # no minus before a zero
     return f"{value:{'+' if sign else ''}.{digits}f}".replace("-", "−")

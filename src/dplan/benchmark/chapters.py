@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterator
 
-import numpy as np
-
 from dplan.benchmark import published
 from dplan.benchmark.blocks import Block, Code, Entry, Figure, Grid, Heading, Paragraph, figures_text
 from dplan.benchmark.drawing import Line, Panel, line_charts
+from dplan.benchmark.notes import note_blocks
 from dplan.benchmark.results import Results, Spread, spread
 from dplan.benchmark.suites import SUITES
+from dplan.benchmark.summary import summary
 from dplan.benchmark.tables import comparison, methods_of, seeds_text, speed, title_of
 
 __all__ = ["report_blocks"]
@@ -16,15 +16,16 @@ __all__ = ["report_blocks"]
 _MOST_TRACEBACKS = 5
 
 
-def report_blocks(results: Results) -> Iterator[Block]:
-    """Give the whole report.
+def report_blocks(results: Results, notes: str = "") -> Iterator[Block]:
+    """Give the whole report: a summary, the notes, a chapter per suite, and how it was made.
 
     Examples
     --------
-    >>> [block.text for block in report_blocks(Results([])) if isinstance(block, Heading)]
-    ['How this was made']
+    >>> [block.text for block in report_blocks(Results([]), "## Why?") if isinstance(block, Heading)]
+    ['Why?', 'How this was made']
     """
-    yield from _answer(results)
+    yield from summary(results)
+    yield from note_blocks(notes)
     chapters: dict[str, Callable[[Results, str], Iterator[Block]]] = {
         "table2": lambda results, protocol: comparison(results, "table2", protocol, "table2", details=True),
         "known-classes": lambda results, protocol: _sweep(
@@ -51,48 +52,10 @@ def report_blocks(results: Results) -> Iterator[Block]:
     yield from _making(results)
 
 
-def _answer(results: Results) -> Iterator[Block]:
-    """Say first what everyone asks: how DPLAN does against the paper and against the others."""
-    for protocol in results.protocols("table2"):
-        datasets = results.names("table2", "dataset", published.data_sets())
-        methods = methods_of(results, "table2")
-        if "DPLAN" not in methods:
-            continue
-        sentences = []
-        for measure, title in (("auc_pr", "AUC-PR"), ("auc_roc", "AUC-ROC")):
-            matrix = results.matrix("table2", protocol, measure, datasets, methods)
-            whole = matrix[~np.isnan(matrix).any(axis=1)]
-            if not len(whole):
-                continue
-            means = dict(zip(methods, whole.mean(axis=0).tolist(), strict=True))
-            best = max(means, key=means.__getitem__)
-            theirs = published.average("table2", measure, "DPLAN")
-            beside = f" (paper: {theirs.mean:.3f})" if theirs and datasets == published.data_sets() else ""
-            place = 1 + sum(mean > means["DPLAN"] for mean in means.values())
-            ahead = (
-                "the best average"
-                if place == 1
-                else f"place {place} of {len(means)}; the best is {best} with {means[best]:.3f}"
-            )
-            sentences.append(f"DPLAN reaches an average {title} of {means['DPLAN']:.3f}{beside}, {ahead}.")
-        if sentences:
-            yield Paragraph(f"Table 2, protocol {protocol}: {' '.join(sentences)}")
-    partial = sorted({name for run in results.runs for name, lacks in run["partial"].items() if lacks})
-    if partial:
-        yield Paragraph(
-            f"Partial against the paper's Table 1, so not fully comparable: {', '.join(partial)}. The end of this page "
-            "says what is missing."
-        )
-    if results.failed:
-        yield Paragraph(
-            f"Cells that failed and are missing from the tables: {len(results.failed):,}; see the end."
-        )
-
-
 def _sweep(results: Results, suite: str, protocol: str, x_label: str) -> Iterator[Block]:
     groups = results.groups(suite, protocol, lambda cell: cell["auc_pr"])
-    datasets = results.names(suite, "dataset", published.data_sets())
-    methods = methods_of(results, suite)
+    datasets = results.names(suite, "dataset", published.data_sets(), protocol)
+    methods = methods_of(results, suite, protocol)
     crosses: dict[str, dict[float, float]] = {}
     if suite != "dimensions":
         # Where the sweep begins, the paper's Table 2 has the figure of its drawing.
@@ -142,7 +105,7 @@ def _charts(
 
 
 def _steps(results: Results, protocol: str) -> Iterator[Block]:
-    datasets = results.names("steps", "dataset", published.data_sets())
+    datasets = results.names("steps", "dataset", published.data_sets(), protocol)
     yield Paragraph(
         f"{seeds_text(results, 'steps', protocol)} One training per run, judged on the way; the reward is that of an "
         "episode, averaged since the last checkpoint."
@@ -167,7 +130,7 @@ def _steps(results: Results, protocol: str) -> Iterator[Block]:
         yield _charts(
             groups,
             datasets,
-            methods_of(results, "steps"),
+            methods_of(results, "steps", protocol),
             "steps",
             title,
             shown if measure == "auc_pr" else {},

@@ -14,6 +14,7 @@ import click
 __all__ = ["benchmark"]
 
 _SUITE_NAMES = ("table2", "known-classes", "pollution", "ablation", "steps", "dimensions", "speed")
+_INTERRUPTED = 130  # what shells report of a command that Ctrl-C has ended
 # The mark keeps click from filling the lines of a paragraph.
 _SUITES_AND_EXAMPLES = """\b
 Suites:
@@ -141,6 +142,9 @@ def run(
             )
     except (ValueError, OSError, RuntimeError, ModuleNotFoundError) as error:
         raise click.ClickException(str(error)) from error
+    except KeyboardInterrupt:
+        click.echo("Interrupted. Finished cells are kept: the same command goes on from here.", err=True)
+        raise SystemExit(_INTERRUPTED) from None
     click.echo(
         f"{summary.done:,} cells done, {summary.failed:,} failed, {summary.skipped:,} finished before, "
         f"in {summary.seconds:.0f} s"

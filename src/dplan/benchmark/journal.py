@@ -18,6 +18,7 @@ from typing import Any, Self
 __all__ = ["FolderInUseError", "Journal", "JournalError", "read_journal"]
 
 NAME = "journal.jsonl"
+_PACKED_NAME = f"{NAME}.gz"
 _LOCK_NAME = "journal.lock"
 
 Record = dict[str, Any]
@@ -54,6 +55,10 @@ class Journal:
                 lock = os.open(self.folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
                 undo.callback(os.close, lock)
                 _lock(lock, self.folder)
+                if not self.path.exists() and (self.folder / _PACKED_NAME).exists():
+                    raise JournalError(
+                        f"the journal in {self.folder} is compressed: unpack it first, with gunzip {_PACKED_NAME} there"
+                    )
                 self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
                 undo.callback(os.close, self._file)
                 text = self.path.read_bytes()
@@ -102,7 +107,7 @@ def read_journal(place: str | Path) -> list[Record]:
     """Read a journal, even while a runner writes it: a folder, or the file itself, which may be compressed."""
     path = Path(place)
     if path.is_dir():
-        candidates = [path / NAME, path / f"{NAME}.gz"]
+        candidates = [path / NAME, path / _PACKED_NAME]
         path = next((file for file in candidates if file.exists()), candidates[0])
     try:
         text = path.read_bytes()

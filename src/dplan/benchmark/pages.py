@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
-from dplan.benchmark.blocks import Block, Code, Entry, Figure, Grid, Heading, Paragraph
+from dplan.benchmark.blocks import Block, Code, Entry, Figure, Grid, Heading, Items, Paragraph, Prose
 from dplan.benchmark.chapters import report_blocks
+from dplan.benchmark.notes import prose_as_html, read_notes
 from dplan.benchmark.results import Results
 
 __all__ = ["as_html", "as_markdown", "write_report"]
@@ -17,15 +18,16 @@ _STYLE = """
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e3e8ee; --soft: #9aa8b6; --line: #39434e; --page: #14191f; --zone: #1d242c; }
 }
-body { margin: 0 auto; padding: 1.5rem; max-width: 72rem; background: var(--page); color: var(--ink);
+body { margin: 0 auto; padding: 1.5rem; max-width: 90rem; background: var(--page); color: var(--ink);
   font: 16px/1.5 system-ui, "Segoe UI", Helvetica, Arial, sans-serif; }
 h1 { font-size: 1.7rem; } h2 { margin-top: 3rem; border-bottom: 2px solid var(--line); padding-bottom: .3rem; }
+p, ul, caption, figcaption { max-width: 60rem; } li { margin: .3rem 0; }
 nav a { margin-right: 1rem; white-space: nowrap; } a { color: inherit; }
 .scroll { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; }
-table.text td { text-align: left; white-space: normal; } thead th { background: var(--zone); }
+th, td { padding: .3rem .45rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: var(--page); }
+table.text td { text-align: left; white-space: normal; } thead th, thead th:first-child { background: var(--zone); }
 td small { display: block; color: var(--soft); font-size: .75rem; }
 caption, figcaption { caption-side: bottom; text-align: left; color: var(--soft); font-size: .85rem; padding: .4rem 0; }
 figure { margin: 1.5rem 0; } svg { width: 100%; height: auto; } svg.narrow { max-width: 40rem; }
@@ -43,6 +45,8 @@ def write_report(
 ) -> tuple[Path, Path]:
     """Write an HTML page and a Markdown page for a journal.
 
+    Notes that somebody wrote into ``notes.md`` beside the journal become a part of both, after the summary.
+
     Parameters
     ----------
     place : path
@@ -57,9 +61,10 @@ def write_report(
     tuple of pathlib.Path
         The HTML page and the Markdown page.
     """
-    blocks = list(report_blocks(Results.read(place)))
     place = Path(place)
-    folder = Path(output) if output is not None else place if place.is_dir() else place.parent
+    home = place if place.is_dir() else place.parent
+    blocks = list(report_blocks(Results.read(place), read_notes(home)))
+    folder = Path(output) if output is not None else home
     folder.mkdir(parents=True, exist_ok=True)
     html, markdown = folder / f"{name}.html", folder / f"{name}.md"
     _write(html, as_html(_TITLE, blocks))
@@ -110,6 +115,10 @@ def as_markdown(title: str, blocks: Iterable[Block]) -> str:
             parts.append(f"{'#' * block.level} {_plain(block.text)}")
         elif isinstance(block, Paragraph):
             parts.append(_plain(block.text))
+        elif isinstance(block, Items):
+            parts.append("\n".join(f"- {_plain(text)}" for text in block.texts))
+        elif isinstance(block, Prose):
+            parts.append(block.markdown)
         elif isinstance(block, Code):
             fence = "```"
             while fence in block.text:
@@ -128,9 +137,13 @@ def as_markdown(title: str, blocks: Iterable[Block]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _html(block: Paragraph | Grid | Figure | Code) -> str:
+def _html(block: Paragraph | Items | Prose | Grid | Figure | Code) -> str:
     if isinstance(block, Paragraph):
         return f"<p>{escape(block.text)}</p>"
+    if isinstance(block, Items):
+        return f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in block.texts)}</ul>"
+    if isinstance(block, Prose):
+        return prose_as_html(block.markdown)
     if isinstance(block, Code):
         title = f"<p>{escape(block.title)}:</p>" if block.title else ""
         return f"{title}<pre>{escape(block.text)}</pre>"

@@ -72,9 +72,9 @@ class Results:
         """List the protocols that a suite was run under."""
         return sorted({cell["protocol"] for cell in self.select(suite)})
 
-    def names(self, suite: str, what: str, order: Iterable[str]) -> list[str]:
+    def names(self, suite: str, what: str, order: Iterable[str], protocol: str | None = None) -> list[str]:
         """List the methods or data sets of a suite: known ones in the given order, then the others."""
-        there = {cell[what] for cell in self.select(suite)}
+        there = {cell[what] for cell in self.select(suite, protocol)}
         first = [name for name in dict.fromkeys(order) if name in there]
         return first + sorted(there - set(first))
 

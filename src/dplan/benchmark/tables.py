@@ -11,10 +11,19 @@ from dplan.benchmark.measures import TOPS
 from dplan.benchmark.results import Results, Spread, spread
 from dplan.benchmark.statistics import rank_methods, wilcoxon_p_value, wins_ties_losses
 
-__all__ = ["comparison", "methods_of", "seeds_text", "speed", "title_of"]
+__all__ = [
+    "MEASURES",
+    "REFERENCE",
+    "comparison",
+    "methods_of",
+    "over_datasets",
+    "seeds_text",
+    "speed",
+    "title_of",
+]
 
-_MEASURES = {"auc_pr": "AUC-PR", "auc_roc": "AUC-ROC"}
-_REFERENCE = "DPLAN"
+MEASURES = {"auc_pr": "AUC-PR", "auc_roc": "AUC-ROC"}
+REFERENCE = "DPLAN"
 
 
 def title_of(dataset: str) -> str:
@@ -28,9 +37,10 @@ def title_of(dataset: str) -> str:
     return {"dos": "DoS"}.get(dataset, dataset.capitalize())
 
 
-def methods_of(results: Results, suite: str) -> list[str]:
-    """List the methods of a suite: the paper's first."""
-    return results.names(suite, "method", [*published.methods("table2"), *published.methods("table3")])
+def methods_of(results: Results, suite: str, protocol: str | None = None) -> list[str]:
+    """List the methods of a suite, under one protocol or any: the paper's first."""
+    order = [*published.methods("table2"), *published.methods("table3")]
+    return results.names(suite, "method", order, protocol)
 
 
 def seeds_text(results: Results, suite: str, protocol: str) -> str:
@@ -49,12 +59,12 @@ def comparison(
     results: Results, suite: str, protocol: str, table: published.Table, details: bool
 ) -> Iterator[Block]:
     """Give the chapter of `table2` or `ablation` under one protocol."""
-    datasets = results.names(suite, "dataset", published.data_sets())
-    methods = methods_of(results, suite)
+    datasets = results.names(suite, "dataset", published.data_sets(), protocol)
+    methods = methods_of(results, suite, protocol)
     yield Paragraph(
         f"{seeds_text(results, suite, protocol)} Beneath each figure stand the paper's and ours minus the paper's."
     )
-    for measure, title in _MEASURES.items():
+    for measure, title in MEASURES.items():
         yield _beside_the_paper(results, suite, protocol, table, measure, title, datasets, methods)
         yield from _ranks(results, suite, protocol, measure, title, datasets, methods)
     yield _known_and_unknown(results, suite, protocol, methods)
@@ -111,11 +121,11 @@ def _beside_the_paper(
             ),
         ]
     )
-    if _REFERENCE in methods:
-        reference = matrix[:, methods.index(_REFERENCE)]
-        p_values, counts = [Entry("Wilcoxon p-value")], [Entry(f"{_REFERENCE} wins / ties / losses")]
+    if REFERENCE in methods:
+        reference = matrix[:, methods.index(REFERENCE)]
+        p_values, counts = [Entry("Wilcoxon p-value")], [Entry(f"{REFERENCE} wins / ties / losses")]
         for column, method in zip(matrix.T, methods, strict=True):
-            if method == _REFERENCE:
+            if method == REFERENCE:
                 p_values.append(Entry("–"))
                 counts.append(Entry("–"))
                 continue
@@ -164,25 +174,29 @@ def _ranks(
 
 def _known_and_unknown(results: Results, suite: str, protocol: str, methods: list[str]) -> Grid:
     head, columns = ["method"], []
-    for measure, title in _MEASURES.items():
+    for measure, title in MEASURES.items():
         for suffix, group in (("", "all"), ("_known", "known"), ("_unknown", "unknown")):
             head.append(f"{title} {group}")
             groups = results.groups(suite, protocol, lambda cell, name=measure + suffix: cell[name])  # type: ignore[misc]
-            columns.append({method: _over_datasets(groups, method) for method in methods})
+            columns.append({method: over_datasets(groups, method) for method in methods})
     rows = []
     for method in methods:
         entries = [
-            Entry(figures_text(column[method]), strong=column[method] == max(column.values()))
-            for column in columns
+            Entry(figures_text(column[method]), strong=column[method] == _best(column)) for column in columns
         ]
         rows.append([Entry(method), *entries])
     caption = "Anomalies of classes with labelled rows and of classes without any, each against the normal rows alone."
     return Grid(head, rows, caption)
 
 
-def _over_datasets(groups: dict[tuple[str, float | None, str], Spread], method: str) -> float:
+def over_datasets(groups: dict[tuple[str, float | None, str], Spread], method: str) -> float:
+    """Average a method over the data sets; NaN if it has no figure."""
     means = [figure.mean for (_, _, name), figure in groups.items() if name == method]
     return float(np.mean(means)) if means else float("nan")
+
+
+def _best(column: dict[str, float]) -> float | None:
+    return max((value for value in column.values() if value == value), default=None)  # not NaN
 
 
 def _class_by_class(results: Results, suite: str, protocol: str, methods: list[str]) -> Iterator[Block]:
@@ -192,8 +206,12 @@ def _class_by_class(results: Results, suite: str, protocol: str, methods: list[s
         for name, (auc_pr, _) in cell["classes"].items():
             by_method = values.setdefault((source, name), {})
             by_method.setdefault((cell["method"], name in cell["known"]), []).append(auc_pr)
+    order = published.data_sets()  # a data set has the name of its known class
     rows = []
-    for (source, name), by_method in values.items():
+    for (source, name), by_method in sorted(
+        values.items(),
+        key=lambda item: (order.index(item[0][1]) if item[0][1] in order else len(order), item[0]),
+    ):
         entries = [Entry(f"{title_of(name)} ({source})")]
         for method in methods:
             unknown, known = by_method.get((method, False)), by_method.get((method, True))
@@ -214,12 +232,12 @@ def _at_the_top(results: Results, suite: str, protocol: str, methods: list[str])
     columns = []
     for top in TOPS:
         groups = results.groups(suite, protocol, lambda cell, key=str(top): cell["precision_at"][key])  # type: ignore[misc]
-        columns.append({method: _over_datasets(groups, method) for method in methods})
+        columns.append({method: over_datasets(groups, method) for method in methods})
     rows = [
         [
             Entry(method),
             *(
-                Entry(figures_text(column[method]), strong=column[method] == max(column.values()))
+                Entry(figures_text(column[method]), strong=column[method] == _best(column))
                 for column in columns
             ),
         ]
@@ -234,12 +252,12 @@ def _at_the_top(results: Results, suite: str, protocol: str, methods: list[str])
 
 def speed(results: Results, protocol: str) -> Iterator[Block]:
     """Give the chapter of `speed` under one protocol."""
-    datasets = results.names("speed", "dataset", published.data_sets())
+    datasets = results.names("speed", "dataset", published.data_sets(), protocol)
     fit = results.groups("speed", protocol, lambda cell: cell["fit_seconds"])
     score = results.groups("speed", protocol, lambda cell: cell["score_seconds"])
     said = published.contents()["text"]["speed"]
     rows = []
-    for method in methods_of(results, "speed"):
+    for method in methods_of(results, "speed", protocol):
         fits = [fit[name, None, method].mean for name in datasets if (name, None, method) in fit]
         scores = [score[name, None, method].mean for name in datasets if (name, None, method) in score]
         low, high = said["seconds_to_fit_dplan"]
@@ -249,7 +267,7 @@ def speed(results: Results, protocol: str) -> Iterator[Block]:
                 Entry(method),
                 Entry(
                     f"{np.mean(fits):.2f}",
-                    f"paper {low} to {high} on most data sets" if method == _REFERENCE else "",
+                    f"paper {low} to {high} on most data sets" if method == REFERENCE else "",
                 ),
                 Entry(f"{min(fits):.2f} to {max(fits):.2f}"),
                 Entry(
