@@ -174,8 +174,8 @@ def _changes_of_parts(
     changes = np.zeros((2, len(rows), n_features))
     replacing = (rows, usual, feature_of, n_features)
     if len(parts.output_weights):
-        network = single_output(detector.weights_, detector.layer_sizes_, parts.output_weights)
-        changes += changes_of_network(*network, *replacing)
+        theta, sizes = single_output(detector.weights_, detector.layer_sizes_, parts.output_weights)
+        changes += changes_of_network(theta, sizes, *replacing)
     if parts.trees is not None:
         changes += changes_of_trees(parts.trees, parts.tree_weights, *replacing)
     if parts.forest is not None:
