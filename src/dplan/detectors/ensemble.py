@@ -1,9 +1,11 @@
 """DPLANEnsemble: many agents with two kinds of mind, and an explorer of the raw features. Our own, beyond the paper."""
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from threading import Event
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -240,6 +242,7 @@ class DPLANEnsemble(Detector):
         rng = as_generator(self.random_state)
         table = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, reset=False)
         labels = usable_labels(check_labels(y, len(table)), type(self).__name__, needed=True)
+        self._started = time.perf_counter() - (self.history_.get("seconds") or [0.0])[-1]
         with single_threaded_blas():
             self._train(table, labels, rng, self._agents())
         self._set_offset(table, np.flatnonzero(labels == 0), rng)
@@ -267,7 +270,8 @@ class DPLANEnsemble(Detector):
         reference = rng.choice(unlabelled, min(_REFERENCE_ROWS, len(unlabelled)), replace=False)
         usual = self._arrange(X, reference)
         jobs = list(self._jobs(rng.permutation(labelled), rng))
-        train_one = partial(self._member, X, unlabelled, usual, earlier)
+        stop = Event()
+        train_one = partial(self._member, X, unlabelled, usual, earlier, stop)
         explorer, self.usual_path_length_ = self._explorer(usual, rng)
         members: list[Member] = [explorer]
         # Agents are handed over in the order in which they were asked for, so threads change nothing.
@@ -280,6 +284,7 @@ class DPLANEnsemble(Detector):
                     if self._record(held_out_error=members[-1].error):
                         break
             finally:
+                stop.set()  # or Ctrl-C would wait until agents under way have learned all
                 for waiting in running:
                     waiting.cancel()
 
@@ -299,6 +304,7 @@ class DPLANEnsemble(Detector):
         unlabelled: Indices,
         usual: Floats,
         earlier: Sequence[Floats],
+        stop: Event,
         job: Job,
     ) -> Member:
         """Train one agent."""
@@ -313,6 +319,7 @@ class DPLANEnsemble(Detector):
             return standardised(job.kind, None, trees, usual_scores, held_out_scores)
         place = 2 * job.number + (job.kind == "fast")
         agent = self._agent(job, earlier[place] if place < len(earlier) else None)
+        agent.set_params(callback=lambda *_: stop.is_set())
         agent.partial_fit(rows, known.astype(np.int64))  # without weights, this is fit
         values = [
             perceptron.outputs(agent.weights_, agent.layer_sizes_, part)[:, ANOMALOUS]
