@@ -43,7 +43,11 @@ def state_of(detector):
 def test_new_anomalies_rise_and_old_ones_stay(detector, june):
     own = from_table(payments(), label="verdict", anomaly=["fraud"], id="payment")
     old = fit_table(own, detector(random_state=0), estimate=False)
-    state, history, score = state_of(old.detector), {k: [*v] for k, v in old.detector.history_.items()}, percentiles(old, june)
+    state, history, score = (
+        state_of(old.detector),
+        {k: [*v] for k, v in old.detector.history_.items()},
+        percentiles(old, june),
+    )
     labels = june.select(pl.exclude("kind"))
     new = update_table(old, from_table(labels, label="verdict", anomaly=["theft"]))
     unseen = june.filter(pl.col("verdict") != "theft")
@@ -90,7 +94,9 @@ def test_the_command_updates_the_file_and_only_if_all_went_well(detector, june, 
 def test_detectors_that_cannot_go_on_say_so(table):
     own = from_table(table, label="verdict", anomaly=["fraud"], id="payment")
     model = fit_table(own, LogisticBaseline(random_state=0), estimate=False)
-    with pytest.raises(TypeError, match="LogisticBaseline cannot go on training, as DPLANEnsemble and DPLAN can"):
+    with pytest.raises(
+        TypeError, match="LogisticBaseline cannot go on training, as DPLANEnsemble and DPLAN can"
+    ):
         update_table(model, own)
 
 
