@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from threading import Event
 from typing import Any, NamedTuple, Self
@@ -279,6 +279,9 @@ class DPLANEnsemble(Detector):
             running = [pool.submit(train_one, job) for job in jobs]
             try:
                 for finished in running:
+                    # In short waits: with polars' handler of Ctrl-C, it is heeded between two waits only.
+                    while wait([finished], timeout=0.2).not_done:
+                        pass
                     members.append(finished.result())
                     self._assemble(members, X.shape[1], usual)
                     if self._record(held_out_error=members[-1].error):
