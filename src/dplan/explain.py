@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dplan._blas import single_threaded_blas
-from dplan._replacing import changes_of_forest, changes_of_network, changes_of_trees, single_output
+from dplan._replacing import changes_of_network, single_output
+from dplan._replacing_in_trees import changes_of_forest, changes_of_trees
 from dplan._score_parts import Parts, score_parts
 from dplan.detectors._base import Detector
 from dplan.detectors._scaling import scale_rows

@@ -53,7 +53,7 @@ def test_the_fast_way_equals_scoring_every_replaced_row(name, groups):
     if name == "DPLANEnsemble":
         detector.set_params(n_agents=2)
     detector.fit(X, np.arange(200) < 20)
-    rows, usual = _scaled(detector, X[:9]), _scaled(detector, X[50:73])
+    rows, usual = _scaled(detector, X[:9]), _scaled(detector, X[50:150])
     replacing = (rows, usual, np.array(groups), max(groups) + 1)
     plain = _changes_by_scoring(detector, *replacing)
     fast = _changes_of_parts(detector, score_parts(detector), *replacing)
