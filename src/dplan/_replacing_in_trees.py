@@ -41,10 +41,13 @@ class Memory(NamedTuple):
     """What is written to while walking."""
 
     steps: Indices  # (nodes): where the row goes
-    gone: NDArray[np.bool_]  # (nodes): whether usual rows that come here have left their path by this node's feature
-    following: Sets  # (nodes, words): the usual rows that go with the row wherever this node's feature is asked
-    leaving: Sets  # (words)
-    before: NDArray[np.float64]  # (usual rows)
+    gone: NDArray[
+        np.bool_
+    ]  # (nodes): whether usual rows that come here have left their path by this node's feature
+    following: (
+        Sets  # (nodes, words): the usual rows that go with the row wherever this node's feature is asked
+    )
+    before: NDArray[np.float64]  # (2, usual rows): the leaves of usual rows, and the row's leaf
     nodes: Indices  # (levels): still to visit,
     sets: Sets  # (levels, words): and by whom
 
@@ -161,8 +164,7 @@ def _walk(trees: Trees, usual: Floats, feature_of: Indices) -> tuple[Walked, Mem
         np.zeros(n_nodes, dtype=np.int64),
         np.zeros(n_nodes, dtype=np.bool_),
         np.zeros((n_nodes, n_words), dtype=np.uint64),
-        np.zeros(n_words, dtype=np.uint64),
-        np.zeros(n_usual),
+        np.zeros((2, n_usual)),
         np.zeros(n_levels, dtype=np.int64),
         np.zeros((n_levels, n_words), dtype=np.uint64),
     )
@@ -181,6 +183,8 @@ def _move(
     moved: NDArray[np.float64],
 ) -> float:
     """Add how far leaves change by each feature and usual row, both ways; return the value of the row's own leaf."""
+    for b in range(memory.before.shape[1]):
+        memory.before[0, b] = walked.leaves[tree, b]
     # First in: usual rows that go another way than the row go with it instead, as far as this feature is asked.
     for k in range(walked.first[tree], walked.first[tree + 1]):
         node = walked.parting[k]
@@ -189,32 +193,36 @@ def _move(
         gone = above >= 0 and (memory.gone[above] or memory.steps[above] != walked.side[node])
         memory.steps[node], memory.gone[node] = step, gone
         if not gone:
-            feature, there = feature_of[trees.features[node]], trees.children[node, step]
-            leaving, before = walked.here[trees.children[node, 1 - step]], walked.leaves[tree]
-            _go_down(
-                trees, walked, memory, there, leaving, row, feature_of, feature, True, weight, before, moved[0]
-            )
+            there, elsewhere = trees.children[node, step], trees.children[node, 1 - step]
+            some = False
+            for word in range(memory.sets.shape[1]):
+                memory.sets[0, word] = walked.here[elsewhere, word]
+                some |= memory.sets[0, word] != 0
+            if some:
+                feature = feature_of[trees.features[node]]
+                _go_down(trees, walked, memory, there, row, feature_of, feature, 0, weight, moved)
     # Last out: the row goes with usual rows that go another way.
     root = trees.roots[tree]
     node = root
     while trees.children[node, 0] != node:
         node = trees.children[node, np.int64(row[trees.features[node]] > trees.thresholds[node])]
-    own = trees.values[node]
-    memory.before[:] = own
+    own = float(trees.values[node])
+    for b in range(memory.before.shape[1]):
+        memory.before[1, b] = own
     node = root
     while trees.children[node, 0] != node:
         column = trees.features[node]
         step, above = np.int64(row[column] > trees.thresholds[node]), walked.earlier[node]
-        for word in range(len(memory.leaving)):
+        some = False
+        for word in range(memory.sets.shape[1]):
             together = memory.following[above, word] if above >= 0 else walked.here[root, word]
             going = walked.right[node, word] if step else ~walked.right[node, word]
             memory.following[node, word] = together & going
-            memory.leaving[word] = together & ~going
-        there, feature = trees.children[node, 1 - step], feature_of[column]
-        _go_down(
-            trees, walked, memory, there, memory.leaving, row, feature_of, feature, False, weight,
-            memory.before, moved[1],
-        )  # fmt: skip
+            memory.sets[0, word] = together & ~going
+            some |= memory.sets[0, word] != 0
+        if some:
+            there, feature = trees.children[node, 1 - step], feature_of[column]
+            _go_down(trees, walked, memory, there, row, feature_of, feature, 1, weight, moved)
         node = trees.children[node, step]
     return own
 
@@ -225,23 +233,20 @@ def _go_down(
     walked: Walked,
     memory: Memory,
     node: int,
-    going: Sets,
     row: Floats,
     feature_of: Indices,
     feature: int,
-    first_in: bool,
+    which: int,
     weight: float,
-    before: NDArray[np.float64],
     moved: NDArray[np.float64],
 ) -> None:
-    """Send a set of usual rows down from a node; the row decides about the feature or, if last out, about all others."""
+    """Send the first set in memory down from a node; the row decides about the feature or, last out, about others."""
     nodes, sets = memory.nodes, memory.sets
-    top = np.int64(going.any())
-    nodes[0], sets[0] = node, going
+    top, nodes[0] = 1, node
     while top > 0:
         top -= 1
         node = nodes[top]
-        left, right = trees.children[node]
+        left, right = trees.children[node, 0], trees.children[node, 1]
         column = trees.features[node]
         if left == node:
             for word in range(sets.shape[1]):
@@ -249,9 +254,9 @@ def _go_down(
                 while bits != 0:
                     lowest = bits & (~bits + _ONE)
                     b = 64 * word + _PLACES[(lowest * _DE_BRUIJN) >> _TOP_SIX]
-                    moved[feature, b] += weight * (trees.values[node] - before[b])
+                    moved[which, feature, b] += weight * (trees.values[node] - memory.before[which, b])
                     bits ^= lowest
-        elif (feature_of[column] == feature) == first_in:
+        elif (feature_of[column] == feature) != which:
             nodes[top] = right if row[column] > trees.thresholds[node] else left
             top += 1
         else:
@@ -266,6 +271,7 @@ def _go_down(
                 top += 1
             if some_right:
                 if not some_left:
-                    sets[top] = sets[top + 1]
+                    for word in range(sets.shape[1]):
+                        sets[top, word] = sets[top + 1, word]
                 nodes[top] = right
                 top += 1

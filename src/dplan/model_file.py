@@ -305,6 +305,9 @@ def _checked_trees(trees: Trees, n_features: int) -> Trees:
     roots_inside &= (trees.depths >= 0) & (trees.depths <= n_nodes)
     if trees.roots.ndim != 1 or not ((is_leaf | goes_on) & inside).all() or not roots_inside.all():
         raise ValueError("a tree points outside of itself")
+    # Nor may two ways lead to one node: walking all of them would take forever.
+    if np.bincount(np.append(trees.children[~is_leaf], trees.roots), minlength=1).max() > 1:
+        raise ValueError("a node belongs to two others")
     return trees
 
 

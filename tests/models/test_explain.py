@@ -61,6 +61,17 @@ def test_the_fast_way_equals_scoring_every_replaced_row(name, groups):
     np.testing.assert_allclose(fast, plain, atol=2e-6 * max(1, np.abs(plain).max()))
 
 
+@pytest.mark.parametrize("n_usual", [1, 63, 64, 65, 129])
+def test_any_number_of_background_rows_goes_through_trees(n_usual):
+    X = _RNG.normal(size=(300, 3)).round(1)  # few columns: the same one is asked again and again on a path
+    detector = clone(QUICK["DPLANEnsemble"]).set_params(tree_size=256).fit(X, np.arange(300) < 20)
+    rows, usual = _scaled(detector, X[:5]), _scaled(detector, X[100 : 100 + n_usual])
+    replacing = (rows, usual, np.arange(3), 3)
+    plain = _changes_by_scoring(detector, *replacing)
+    fast = _changes_of_parts(detector, score_parts(detector), *replacing)
+    np.testing.assert_allclose(fast, plain, atol=2e-6 * max(1, np.abs(plain).max()))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_parts_add_up_to_the_score(name):
     detector, _, X = quick_model(name)

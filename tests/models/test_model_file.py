@@ -280,6 +280,20 @@ def test_trees_that_point_outside_or_in_circles_are_refused(name, tmp_path):
             dplan.load(path)
 
 
+@pytest.mark.parametrize("name", ["IForest", "BoostedBaseline", "DPLANEnsemble"])
+def test_nodes_with_two_ways_to_them_are_refused(name, tmp_path):
+    path = tmp_path / "m.dplan"
+    for forge in (
+        lambda d, t: t["trees_.roots"].__setitem__(1, t["trees_.roots"][0]),
+        lambda d, t: t["trees_.roots"].__setitem__(1, t["trees_.children"][0, 1]),
+        lambda d, t: t["trees_.children"].__setitem__((0, 1), t["trees_.children"][0, 0]),
+    ):
+        quick_model(name)[0].save(path)
+        changed(path, forge)
+        with pytest.raises(ModelFileError, match="belongs to two others"):
+            dplan.load(path)
+
+
 def test_a_newer_format_says_what_to_do(saved):
     changed(saved, lambda d, t: d.update(format=99, package="7.0"))
     with pytest.raises(ModelFileError, match=r"dplan 7.0 in format 99.*install a newer one"):

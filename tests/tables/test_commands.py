@@ -8,12 +8,15 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
 from payments import payments
 
+from dplan import DPLAN, DevNet, DPLANEnsemble, LogisticBaseline
 from dplan.cli import main
+from dplan.commands._shared import _rounds
 from dplan.tables import TableModel
 
 FAST = ["--set", "n_steps=2000", "--set", "warmup_steps=500", "--set", "n_trees=10"]
@@ -81,11 +84,21 @@ def test_from_a_csv_to_a_ranked_list_with_reasons(csv, tmp_path):
         assert said in done.output
 
 
+@pytest.mark.parametrize(
+    "detector",
+    [
+        DPLAN(n_steps=900, episode_steps=400, warmup_steps=100),
+        DPLANEnsemble(n_agents=2, n_steps=200, warmup_steps=100, n_rounds=2),
+        DevNet(n_epochs=3, epoch_batches=2),
+    ],
+    ids=lambda detector: type(detector).__name__,
+)
+def test_the_bar_knows_how_many_rounds_a_training_has(detector):
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    assert _rounds(detector) == len(detector.fit(X, np.arange(200) < 20).history_["seconds"])
+
+
 def test_inspect_tells_the_ranges_of_a_plain_detector(tmp_path):
-    import numpy as np
-
-    from dplan import LogisticBaseline
-
     X = np.column_stack([np.linspace(-3, 5, 50), np.full(50, 7.0)])
     LogisticBaseline(random_state=0).fit(X, np.arange(50) > 45).save(tmp_path / "m.dplan")
     done = run("inspect", tmp_path / "m.dplan")
