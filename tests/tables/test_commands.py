@@ -74,7 +74,7 @@ def test_from_a_csv_to_a_ranked_list_with_reasons(csv, tmp_path):
     done = run("inspect", tmp_path / "m.dplan")
     for said in (
         "DPLANEnsemble",
-        "1 tree agents",
+        "tree agents 0.",
         "explorer 0.40",
         "country: 4 levels: DE, FR, PL, XX",
         "n_steps=2000",

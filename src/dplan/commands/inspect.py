@@ -81,7 +81,7 @@ def _members(detector: Any) -> list[str]:
     *agents, explorer = detector.member_weights_.tolist()
     networks, trees = agents[:n_networks], agents[n_networks:]
     kinds = {"slow": networks[::2], "fast": networks[1::2], "tree": trees}
-    told = [f"{len(own)} {kind} agents {sum(own):.2f}" for kind, own in kinds.items() if own]
+    told = [f"{kind} agents {sum(own):.2f} ({len(own)})" for kind, own in kinds.items() if own]
     return [*told, f"explorer {explorer:.2f}"]
 
 
