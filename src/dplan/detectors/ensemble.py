@@ -1,6 +1,7 @@
 """DPLANEnsemble: many agents with two kinds of mind, and an explorer of the raw features. Our own, beyond the paper."""
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -240,6 +241,7 @@ class DPLANEnsemble(Detector):
         rng = as_generator(self.random_state)
         table = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, reset=False)
         labels = usable_labels(check_labels(y, len(table)), type(self).__name__, needed=True)
+        self._started = time.perf_counter() - (self.history_.get("seconds") or [0.0])[-1]
         with single_threaded_blas():
             self._train(table, labels, rng, self._agents())
         self._set_offset(table, np.flatnonzero(labels == 0), rng)
@@ -271,7 +273,7 @@ class DPLANEnsemble(Detector):
         explorer, self.usual_path_length_ = self._explorer(usual, rng)
         members: list[Member] = [explorer]
         # Agents are handed over in the order in which they were asked for, so threads change nothing.
-        with ThreadPoolExecutor(self.n_jobs or len(os.sched_getaffinity(0))) as pool:
+        with ThreadPoolExecutor(self.n_jobs or os.cpu_count() or 1) as pool:
             running = [pool.submit(train_one, job) for job in jobs]
             try:
                 for finished in running:
@@ -291,7 +293,8 @@ class DPLANEnsemble(Detector):
         for number in range(int(self.n_agents)):
             out = fold == number if holding_out else np.zeros(len(labelled), dtype=bool)
             for kind in _KINDS:
-                yield Job(kind, number, labelled[~out], labelled[out], rng.spawn(1)[0])
+                own_rng = np.random.default_rng(rng.integers(2**63))
+                yield Job(kind, number, labelled[~out], labelled[out], own_rng)
 
     def _member(
         self,
