@@ -23,6 +23,7 @@ def test_the_demo_prints_its_tables_and_draws_its_plot(tmp_path):
         "unknown: douglas-fir",
         "ten most anomalous",
         "60 labelled",
+        "DPLANEnsemble",
     ):
         assert expected in run.stdout
     assert (tmp_path / "out" / "dplan-demo.png").read_bytes().startswith(b"\x89PNG")

@@ -16,21 +16,19 @@ background row instead of the 2^features of the Shapley value itself.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dplan import perceptron
 from dplan._blas import single_threaded_blas
-from dplan._compile import compiled
+from dplan._replacing import changes_of_forest, changes_of_network, changes_of_trees, single_output
+from dplan._score_parts import Parts, score_parts
 from dplan.detectors._base import Detector
 from dplan.detectors._scaling import scale_rows
-from dplan.perceptron import Floats, Sizes
+from dplan.perceptron import Floats
 
 __all__ = ["Explanation", "effects"]
-
-# The score as a weighted sum of the network's outputs, for detectors where it is one.
-_OUTPUT_WEIGHTS = {"DPLAN": (0.0, 1.0), "DevNet": (1.0,), "DUA": (1.0,), "PReNet": (0.5, 0.5)}
 
 _CELLS_AT_ONCE = 2_000_000  # bounds the memory of explaining by scoring
 
@@ -75,8 +73,8 @@ def effects(
     Parameters
     ----------
     detector : Detector
-        A fitted detector. Those whose score is a weighted sum of a network's outputs are explained fast; others by
-        scoring every replaced row.
+        A fitted detector. Those whose score is a sum over a network's outputs or over trees are explained fast; others
+        by scoring every replaced row.
     X : array-like of shape (n_rows, n_columns)
         The rows to explain.
     background : array-like of shape (n_background, n_columns)
@@ -119,17 +117,13 @@ def effects(
         )
     rows, usual_rows = _scaled(detector, table), _scaled(detector, usual)
     n_features, baseline = int(feature_of.max()) + 1, float(usual_scores.mean())
-    weights = _OUTPUT_WEIGHTS.get(type(detector).__name__)
+    parts = score_parts(detector)
     with single_threaded_blas():
-        if weights is None or len(detector.layer_sizes_) < 3:
-            means = _means_by_scoring(detector, rows, usual_rows, feature_of, n_features)
+        if parts is None or (len(parts.output_weights) and len(detector.layer_sizes_) < 3):
+            changes = _changes_by_scoring(detector, rows, usual_rows, feature_of, n_features)
         else:
-            network, sums = (detector.weights_, detector.layer_sizes_), np.array(weights)
-            means = _means_of_network(*network, sums, rows, usual_rows, feature_of, n_features)
-            # What the score adds to the weighted sum of outputs, the same for every row.
-            means += baseline - (perceptron.outputs(*network, usual_rows) @ sums).mean()
-    first_in = means[0] - baseline
-    last_out = scores[:, None] - means[1]
+            changes = _changes_of_parts(detector, parts, rows, usual_rows, feature_of, n_features)
+    first_in, last_out = changes[0], -changes[1]
     return Explanation(_shared(first_in, last_out, scores - baseline), scores, baseline)
 
 
@@ -155,10 +149,10 @@ def _scaled(detector: Detector, table: NDArray[np.float64]) -> Floats:
     return rows
 
 
-def _means_by_scoring(
+def _changes_by_scoring(
     detector: Detector, rows: Floats, usual: Floats, feature_of: NDArray[np.int64], n_features: int
 ) -> NDArray[np.float64]:
-    """Return the mean scores with each feature first in and last out: (2, rows, features)."""
+    """Return what `dplan._replacing` does, by scoring every replaced row."""
     means = np.empty((2, len(rows), n_features))
     at_once = max(1, _CELLS_AT_ONCE // usual.size)
     for start in range(0, n_features, at_once):
@@ -168,59 +162,22 @@ def _means_by_scoring(
             for which, changed in enumerate((np.where(replaced, row, usual), np.where(replaced, usual, row))):
                 scores = detector._score(changed.reshape(-1, rows.shape[1]))
                 means[which, i, features] = scores.reshape(len(features), -1).mean(axis=1, dtype=np.float64)
+    means[0] -= detector._score(usual).mean(dtype=np.float64)
+    means[1] -= detector._score(rows)[:, None]
     return means
 
 
-@compiled
-def _means_of_network(
-    theta: Floats,
-    sizes: Sizes,
-    weights: NDArray[np.float64],
-    rows: Floats,
-    usual: Floats,
-    feature_of: NDArray[np.int64],
-    n_features: int,
+def _changes_of_parts(
+    detector: Any, parts: Parts, rows: Floats, usual: Floats, feature_of: NDArray[np.int64], n_features: int
 ) -> NDArray[np.float64]:
-    """Do as `_means_by_scoring`, but carry the replaced feature through the first layer as a difference.
-
-    What a feature adds to the first layer is computed once per row, so that replacing it costs one addition per unit
-    and not a product over all columns.
-    """
-    n_usual, n_units = len(usual), sizes[1]
-    first = perceptron.kernel(theta, sizes, 0)
-    rest, rest_sizes = theta[(sizes[0] + 1) * n_units :], sizes[1:]
-    of_usual = np.empty((n_features, n_usual, n_units), dtype=np.float32)
-    for b in range(n_usual):
-        of_usual[:, b] = _by_feature(first, usual[b], feature_of, n_features)
-    shift = perceptron.biases(theta, sizes, 0)
-    usual_sums = np.dot(usual, first) + shift
-    row_sums = np.dot(rows, first) + shift
-    means = np.empty((2, len(rows), n_features))
-    hidden = np.empty((2 * n_usual, n_units), dtype=np.float32)
-    for i in range(len(rows)):
-        of_row = _by_feature(first, rows[i], feature_of, n_features)
-        for feature in range(n_features):
-            for b in range(n_usual):
-                for unit in range(n_units):
-                    change = of_row[feature, unit] - of_usual[feature, b, unit]
-                    hidden[b, unit] = max(usual_sums[b, unit] + change, np.float32(0))
-                    hidden[n_usual + b, unit] = max(row_sums[i, unit] - change, np.float32(0))
-            values = perceptron.outputs(rest, rest_sizes, hidden)
-            for which in range(2):
-                total = 0.0
-                for b in range(which * n_usual, (which + 1) * n_usual):
-                    for output in range(len(weights)):
-                        total += weights[output] * values[b, output]
-                means[which, i, feature] = total / n_usual
-    return means
-
-
-@compiled
-def _by_feature(first: Floats, row: Floats, feature_of: NDArray[np.int64], n_features: int) -> Floats:
-    """Return what each feature of a row adds to the units of the first layer."""
-    added = np.zeros((n_features, first.shape[1]), dtype=np.float32)
-    for column in range(len(row)):
-        if row[column] != 0:
-            for unit in range(first.shape[1]):
-                added[feature_of[column], unit] += row[column] * first[column, unit]
-    return added
+    """Do the same part by part."""
+    changes = np.zeros((2, len(rows), n_features))
+    replacing = (rows, usual, feature_of, n_features)
+    if len(parts.output_weights):
+        theta, sizes = single_output(detector.weights_, detector.layer_sizes_, parts.output_weights)
+        changes += changes_of_network(theta, sizes, *replacing)
+    if parts.trees is not None:
+        changes += changes_of_trees(parts.trees, parts.tree_weights, *replacing)
+    if parts.forest is not None:
+        changes += changes_of_forest(parts.forest, parts.usual_path_length, parts.forest_weight, *replacing)
+    return changes

@@ -287,6 +287,8 @@ def _check_members(ensemble: DPLANEnsemble) -> None:
     if not (ensemble.spreads_ > 0).all() or not (np.diff(ensemble.score_quantiles_) >= 0).all():
         raise ValueError("a spread is not positive, or quantiles are not in order")
     _same(ensemble.score_quantiles_.shape, (1001,), "score_quantiles_")
+    if ensemble.usual_path_length_ <= 0:
+        raise ValueError("usual_path_length_ is not positive")
 
 
 def _checked_trees(trees: Trees, n_features: int) -> Trees:

@@ -13,7 +13,7 @@ _FEW_EPOCHS = {"n_epochs": 3, "epoch_batches": 5, "batch_size": 64}
 QUICK: dict[str, Detector] = {
     **{name: variants.variant(name, random_state=0, **_FEW_STEPS) for name in variants.names()},
     "DPLANEnsemble": dplan.DPLANEnsemble(
-        n_agents=1, n_steps=300, warmup_steps=100, n_rounds=5, n_trees=10, random_state=0
+        n_agents=1, n_steps=300, warmup_steps=100, n_rounds=5, n_trees=10, tree_size=32, random_state=0
     ),
     "DevNet": dplan.DevNet(random_state=0, **_FEW_EPOCHS),
     "DeepSAD": dplan.DeepSAD(random_state=0, **_FEW_EPOCHS),

@@ -32,7 +32,7 @@ def quick_model(name="DPLAN", seed=0):
 
 def write_golden(folder):
     """Write the golden files of the current format, each with rows and the scores that they must get."""
-    for name in ("DPLAN", "REPEN", "IForest", "BoostedBaseline"):
+    for name in ("DPLAN", "DPLANEnsemble", "REPEN", "IForest", "BoostedBaseline"):
         detector, preparer, X = quick_model(name)
         rows = np.ascontiguousarray(X[:25])
         arrays = {"rows": rows, "scores": detector.anomaly_score(rows)}

@@ -9,19 +9,24 @@ from quick import QUICK
 from saved import quick_model
 from sklearn.base import clone
 
-from dplan.explain import _means_by_scoring, _means_of_network, _scaled, effects
+from dplan import perceptron
+from dplan._score_parts import NAMES, score_parts
+from dplan.detectors._trees import some_trees, sum_of_leaves
+from dplan.explain import _changes_by_scoring, _changes_of_parts, _scaled, effects
 
 _RNG = np.random.default_rng(0)
 
 
-@pytest.fixture(scope="module")
-def fitted():
+@pytest.fixture(scope="module", params=["DPLAN", "DPLANEnsemble", "BoostedBaseline"])
+def fitted(request):
     X = _RNG.normal(size=(300, 6))
     X[:30, 2] += 5
-    detector = (
-        clone(QUICK["DPLAN"]).set_params(n_steps=2000, hidden_units=(12, 7)).fit(X, np.arange(300) < 20)
-    )
-    return detector, X
+    longer = {
+        "DPLAN": {"n_steps": 2000, "hidden_units": (12, 7)},
+        "DPLANEnsemble": {"n_steps": 2000, "n_agents": 2},
+    }
+    detector = clone(QUICK[request.param]).set_params(**longer.get(request.param, {}))
+    return detector.fit(X, np.arange(300) < 20), X
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -35,17 +40,54 @@ def test_effects_add_up_to_the_score_difference(name):
     np.testing.assert_allclose(found.effects.sum(axis=1), difference, atol=1e-4)
 
 
-@pytest.mark.parametrize("hidden_units", [(20,), (12, 7), (9, 8, 5)])
-def test_the_fast_way_equals_scoring_every_replaced_row(hidden_units):
+HIDDEN_UNITS = {f"DPLAN, {units}": {"hidden_units": units} for units in [(20,), (12, 7), (9, 8, 5)]}
+FAST = [*HIDDEN_UNITS, *(name for name in NAMES if name != "DPLAN")]
+
+
+@pytest.mark.parametrize("groups", [range(7), (0, 0, 1, 2, 2, 2, 3), (1, 0, 1, 0, 1, 0, 1), (0,) * 7])
+@pytest.mark.parametrize("name", FAST)
+def test_the_fast_way_equals_scoring_every_replaced_row(name, groups):
     X = _RNG.normal(size=(200, 7))
-    detector = clone(QUICK["DPLAN"]).set_params(hidden_units=hidden_units).fit(X, np.arange(200) < 20)
+    X[:, 5] = X[:, 5] > 0.5  # so that some rows share a value
+    detector = clone(QUICK[name.split(",")[0]]).set_params(**HIDDEN_UNITS.get(name, {}))
+    if name == "DPLANEnsemble":
+        detector.set_params(n_agents=2)
+    detector.fit(X, np.arange(200) < 20)
     rows, usual = _scaled(detector, X[:9]), _scaled(detector, X[50:73])
-    groups = np.array([0, 0, 1, 2, 2, 2, 3])
-    plain = _means_by_scoring(detector, rows, usual, groups, 4)
-    fast = _means_of_network(
-        detector.weights_, detector.layer_sizes_, np.array([0.0, 1.0]), rows, usual, groups, 4
-    )
-    np.testing.assert_allclose(fast, plain, atol=2e-6)
+    replacing = (rows, usual, np.array(groups), max(groups) + 1)
+    plain = _changes_by_scoring(detector, *replacing)
+    fast = _changes_of_parts(detector, score_parts(detector), *replacing)
+    assert np.abs(plain).max() > 0.01
+    np.testing.assert_allclose(fast, plain, atol=2e-6 * max(1, np.abs(plain).max()))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_parts_add_up_to_the_score(name):
+    detector, _, X = quick_model(name)
+    parts, rows = score_parts(detector), _scaled(detector, X)
+    total = np.full(len(rows), parts.constant)
+    if len(parts.output_weights):
+        total += perceptron.outputs(detector.weights_, detector.layer_sizes_, rows) @ parts.output_weights
+    if parts.trees is not None:
+        for tree, weight in enumerate(parts.tree_weights):
+            total += weight * sum_of_leaves(some_trees(parts.trees, tree, tree + 1), rows)
+    if parts.forest is not None:
+        mean_length = sum_of_leaves(parts.forest, rows) / len(parts.forest.roots)
+        total += parts.forest_weight * 2 ** (-mean_length / parts.usual_path_length)
+    np.testing.assert_allclose(total, detector.anomaly_score(X), rtol=1e-5, atol=1e-5)
+
+
+def test_every_detector_is_explained_fast_but_those_that_cannot_be():
+    slow = {name for name in QUICK if score_parts(quick_model(name)[0]) is None}
+    assert slow == {"DeepSAD", "DeepSAD, inverse", "REPEN", "LogisticBaseline"}
+
+
+def test_an_ensemble_cut_short_is_explained_too():
+    X = _RNG.normal(size=(200, 4))
+    detector = clone(QUICK["DPLANEnsemble"]).set_params(callback=lambda *_: True).fit(X, np.arange(200) < 20)
+    assert len(detector.member_weights_) == 2  # one network agent and the explorer
+    found = effects(detector, X[:5], X[50:])
+    np.testing.assert_allclose(found.baseline + found.effects.sum(axis=1), found.scores, atol=1e-5)
 
 
 def shapley(value, n_features):
@@ -92,7 +134,7 @@ def test_with_interactions_of_two_features_it_is_the_shapley_value():
         np.testing.assert_allclose(found.effects[i], exact, atol=1e-4)
 
 
-def test_for_a_trained_network_it_is_close_to_the_shapley_value(fitted):
+def test_for_a_trained_detector_it_is_close_to_the_shapley_value(fitted):
     detector, X = fitted
     background = X[100:160]
     found = effects(detector, X[:10], background)
@@ -110,6 +152,15 @@ def test_a_feature_without_influence_gets_nothing():
     np.testing.assert_array_equal(found.effects[:, 3], 0)
     difference = score(X[:4]) - score(X[10:]).mean(dtype=float)
     np.testing.assert_allclose(found.effects.sum(axis=1), difference, atol=1e-6)
+
+
+def test_a_column_that_no_tree_asks_about_gets_nothing():
+    X = _RNG.normal(size=(300, 5))
+    X[:30, 1] += 5
+    X[:, 3] = 7.0
+    detector = clone(QUICK["DPLANEnsemble"]).fit(X, np.arange(300) < 20)
+    X[:10, 3] = 9.0  # never seen in training, so the detector is blind to it
+    np.testing.assert_array_equal(effects(detector, X[:10], X[50:]).effects[:, 3], 0)
 
 
 def test_a_row_like_the_background_has_no_effects(fitted):

@@ -21,9 +21,9 @@ from dplan import ModelFileError, _tensors_file, model_file
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.dplan"))
 
 
-@pytest.fixture(scope="module")
-def model():
-    return quick_model()
+@pytest.fixture(scope="module", params=["DPLAN", "DPLANEnsemble"])
+def model(request):
+    return quick_model(request.param)
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_old_files_keep_loading(path):
 
 
 def test_there_are_golden_files_of_the_current_format():
-    assert len([path for path in GOLDEN if f"format-{model_file.FORMAT}" in path.name]) >= 4
+    assert len([path for path in GOLDEN if f"format-{model_file.FORMAT}" in path.name]) >= 5
 
 
 def test_500_truncations_are_refused(saved, tmp_path):
@@ -215,7 +215,52 @@ def test_a_well_signed_lie_is_refused(lie, saved):
         dplan.load(saved)
 
 
-@pytest.mark.parametrize("name", ["IForest", "BoostedBaseline"])
+def put(key, place, value):
+    return lambda d, t: t[key].__setitem__(place, value)
+
+
+ENSEMBLE_LIES = {
+    "a member more": lambda d, t: t.update({key: np.append(t[key], 1.0) for key in MEMBER_ARRAYS}),
+    "a member less": lambda d, t: t.update({key: t[key][1:] for key in MEMBER_ARRAYS}),
+    "a weight less": lambda d, t: t.update(member_weights_=t["member_weights_"][1:]),
+    "a spread of 0": put("spreads_", 1, 0.0),
+    "a negative spread": put("spreads_", 0, -1.0),
+    "a spread that is none": put("spreads_", 0, np.nan),
+    "middles of another type": lambda d, t: t.update(middles_=t["middles_"].astype(np.float32)),
+    "more agents than outputs": lambda d, t: d["parameters"].update(hidden_units=10),
+    "trees of half an agent": lambda d, t: d["parameters"].update(n_rounds=3),
+    "rounds of a tree each": lambda d, t: d["parameters"].update(n_rounds=1),
+    "more trees than there are": lambda d, t: d["parameters"].update(n_trees=1000),
+    "a tree less": lambda d, t: t.update({key: t[key][1:] for key in ("trees_.roots", "trees_.depths")}),
+    "quantiles out of order": put("score_quantiles_", 500, 1e6),
+    "too few quantiles": lambda d, t: t.update(score_quantiles_=t["score_quantiles_"][:-1]),
+    "no path length": lambda d, t: d["numbers"].update(usual_path_length_=0),
+    "a negative path length": lambda d, t: d["numbers"].update(usual_path_length_=-1.5),
+}
+MEMBER_ARRAYS = ("middles_", "spreads_", "member_weights_")
+
+
+@pytest.mark.parametrize("lie", ENSEMBLE_LIES)
+def test_a_well_signed_lie_about_an_ensemble_is_refused(lie, tmp_path):
+    path = tmp_path / "m.dplan"
+    quick_model("DPLANEnsemble")[0].save(path)
+    dplan.load(path)
+    changed(path, ENSEMBLE_LIES[lie])
+    with pytest.raises(ModelFileError, match="no usable model file"):
+        dplan.load(path)
+
+
+def test_an_ensemble_is_whole_after_loading(tmp_path):
+    detector, _, X = quick_model("DPLANEnsemble")
+    detector.save(tmp_path / "m.dplan")
+    again = dplan.load(tmp_path / "m.dplan")
+    np.testing.assert_array_equal(again.uncertainty(X), detector.uncertainty(X))
+    np.testing.assert_array_equal(again.percentile(X), detector.percentile(X))
+    again.save(tmp_path / "again.dplan")
+    assert (tmp_path / "again.dplan").read_bytes() == (tmp_path / "m.dplan").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["IForest", "BoostedBaseline", "DPLANEnsemble"])
 def test_trees_that_point_outside_or_in_circles_are_refused(name, tmp_path):
     path = tmp_path / "m.dplan"
     for key, place, value in [

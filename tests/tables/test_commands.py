@@ -17,6 +17,7 @@ from dplan.cli import main
 from dplan.tables import TableModel
 
 FAST = ["--set", "n_steps=2000", "--set", "warmup_steps=500", "--set", "n_trees=10"]
+ONE_OF_EACH = ["--set", "n_agents=1"]
 
 
 def run(*arguments, stdin=None):
@@ -42,6 +43,7 @@ def fit(table, output, *more):
         "-o",
         output,
         *FAST,
+        *ONE_OF_EACH,
         *more,
     )
 
@@ -67,7 +69,15 @@ def test_from_a_csv_to_a_ranked_list_with_reasons(csv, tmp_path):
     assert top["payment"].is_in(frauds.implode()).mean() >= 0.8
     assert (top["because"] != "").all()
     done = run("inspect", tmp_path / "m.dplan")
-    for said in ("DPLAN", "country: 4 levels: DE, FR, PL, XX", "n_steps=2000", "30 fraud", "Threshold"):
+    for said in (
+        "DPLANEnsemble",
+        "1 tree agents",
+        "explorer 0.40",
+        "country: 4 levels: DE, FR, PL, XX",
+        "n_steps=2000",
+        "30 fraud",
+        "Threshold",
+    ):
         assert said in done.output
 
 
@@ -107,8 +117,13 @@ def test_every_detector_can_be_fitted_from_the_command_line(csv, tmp_path):
     from dplan import list_detectors
 
     for entry in list_detectors():
-        few = {"DPLAN": FAST, "IForest": [], "LogisticBaseline": []}.get(entry.name, ["--set", "n_epochs=2"])
-        few = ["--set", "n_trees=5"] if entry.name == "BoostedBaseline" else few
+        few = {
+            "DPLAN": FAST,
+            "DPLANEnsemble": [*FAST, *ONE_OF_EACH],
+            "BoostedBaseline": ["--set", "n_trees=5"],
+            "IForest": [],
+            "LogisticBaseline": [],
+        }.get(entry.name, ["--set", "n_epochs=2"])
         done = run(
             "fit", csv, "--label", "verdict", "--anomaly", "fraud", "-o", tmp_path / "m.dplan",
             "--detector", entry.name.lower(), "--drop", "payment", *few,

@@ -21,11 +21,17 @@ _FEW = {"n_epochs": 3, "epoch_batches": 5, "random_state": 0}
 DETECTORS = {
     "DPLAN": dplan.DPLAN(**QUICK),
     "DPLAN, deep": dplan.DPLAN(**QUICK, hidden_units=(30, 10)),
+    "DPLANEnsemble": dplan.DPLANEnsemble(n_agents=2, n_steps=4000, warmup_steps=1000, random_state=0),
+    "DPLANEnsemble, cut short": dplan.DPLANEnsemble(
+        n_steps=400, warmup_steps=100, random_state=0, callback=lambda *_: True
+    ),
     "DevNet": dplan.DevNet(**_FEW),
     "DUA": dplan.DUA(**_FEW),
     "PReNet": dplan.PReNet(**_FEW),
     "DeepSAD": dplan.DeepSAD(**_FEW),
     "LogisticBaseline": dplan.LogisticBaseline(random_state=0),
+    "BoostedBaseline": dplan.BoostedBaseline(random_state=0),
+    "IForest": dplan.IForest(random_state=0),
 }
 
 
@@ -75,10 +81,16 @@ def test_the_command_exports_numbers_only_tables_too(table, tmp_path):
     np.testing.assert_allclose(run_onnx(tmp_path / "m.onnx", numeric), model.score(numeric), atol=1e-5)
 
 
-def test_forests_say_that_they_cannot_be_exported(table, tmp_path):
+def test_every_detector_but_one_is_exported():
+    assert {entry.name for entry in dplan.list_detectors()} - {name.split(",")[0] for name in DETECTORS} == {
+        "REPEN"
+    }
+
+
+def test_a_detector_that_cannot_be_exported_says_so(table, tmp_path):
     own = from_table(table, label="verdict", anomaly=["fraud"], id="payment")
-    model = fit_table(own, dplan.IForest(n_trees=5, random_state=0), estimate=False)
-    with pytest.raises(TypeError, match="IForest cannot be exported to ONNX; these can: DPLAN"):
+    model = fit_table(own, dplan.REPEN(**_FEW), estimate=False)
+    with pytest.raises(TypeError, match="REPEN cannot be exported to ONNX; these can: DPLAN"):
         export_onnx(model, tmp_path / "m.onnx")
     assert not list(tmp_path.iterdir())
 

@@ -65,7 +65,12 @@ def training_bar(detector: Detector) -> Iterator[Callable[[str], None]]:
     )
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
         task = bar.add_task("", total=_rounds(detector), figures="")
-        names = {"reward": "reward {:.0f}", "epsilon": "ε {:.2f}", "loss": "loss {:.3g}"}
+        names = {
+            "reward": "reward {:.0f}",
+            "epsilon": "ε {:.2f}",
+            "loss": "loss {:.3g}",
+            "held_out_error": "held out {:.1%}",
+        }
 
         def advance(_: Detector, figures: Mapping[str, float]) -> None:
             shown = [
@@ -73,7 +78,8 @@ def training_bar(detector: Detector) -> Iterator[Callable[[str], None]]:
                 for name, text in names.items()
                 if math.isfinite(figures.get(name, math.nan))
             ]
-            round_ = "episode" if "reward" in figures else "round"
+            called = {"reward": "episode", "held_out_error": "agent"}
+            round_ = next((name for figure, name in called.items() if figure in figures), "round")
             done = int(bar.tasks[task].completed) + 1
             bar.update(task, advance=1, figures="  ".join([f"{round_} {done}", *shown]))
 
@@ -111,5 +117,7 @@ def _rounds(detector: Detector) -> int | None:
     parameters = detector.get_params()
     if "episode_steps" in parameters:
         return -(-int(parameters["n_steps"]) // int(parameters["episode_steps"]))
+    if "n_agents" in parameters:
+        return 3 * int(parameters["n_agents"])  # there are three kinds of agents
     rounds = parameters.get("n_epochs")
     return None if rounds is None else int(rounds)

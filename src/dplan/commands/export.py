@@ -23,7 +23,7 @@ from dplan.commands._shared import MODEL, OneLineErrors, examples, say
     help="ONNX file to write.",
 )
 def export(model: Path, output: Path) -> None:
-    """Write MODEL, preparation and network, as one ONNX graph.
+    """Write MODEL, preparation and detector, as one ONNX graph.
 
     Its inputs are "numbers" (float64: number, flag and date columns, dates as microseconds since 1970, NaN where
     missing) and "texts" (strings: text columns, empty where missing); its output is "score".

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 @click.option(
     "--id", "ids", multiple=True, metavar="COLUMN", help="A column that identifies rows; may be repeated."
 )
-@click.option("--detector", "name", default="DPLAN", show_default=True, help="One of dplan.list_detectors().")
+@click.option(
+    "--detector", "name", default="DPLANEnsemble", show_default=True, help="One of dplan.list_detectors()."
+)
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A parameter of the detector.")
 @click.option("--seed", default=0, show_default=True, help="The same seed gives the same model.")
 @click.option("--no-estimate", is_flag=True, help="Do not hold out known anomalies first: twice as fast.")

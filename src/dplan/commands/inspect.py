@@ -18,7 +18,7 @@ from dplan.commands._shared import MODEL, OneLineErrors, examples, say
 @click.argument("model", type=MODEL)
 def inspect(model: Path) -> None:
     """Print what stands in MODEL: detector, settings, columns with their ranges, training."""
-    from dplan import model_file
+    from dplan import DPLANEnsemble, model_file
     from dplan.tables.words import number
 
     found = model_file.read(model)
@@ -44,6 +44,8 @@ def inspect(model: Path) -> None:
         rounds = len(next(iter(history.values())))
         last = ", ".join(f"{name} {values[-1]:.4g}" for name, values in history.items() if values)
         say(f"Training: {rounds} rounds; the last: {last}")
+    if isinstance(detector, DPLANEnsemble):
+        say("Weights in the score: " + ", ".join(_members(detector)))
     if found.preparation is None:
         say("Features and the ranges that they had in training:")
         for name, low, high in _ranges(detector):
@@ -71,6 +73,16 @@ def _ranges(detector: Any) -> list[tuple[str, float, float]]:
     return [
         (str(name), 2 * low, 2 * (low + (1 / inverse if inverse else 0.0))) for name, low, inverse in scales
     ]
+
+
+def _members(detector: Any) -> list[str]:
+    """Tell how many agents of each kind there are and what they weigh together."""
+    n_networks = int(detector.layer_sizes_[-1]) // 2
+    *agents, explorer = detector.member_weights_.tolist()
+    networks, trees = agents[:n_networks], agents[n_networks:]
+    kinds = {"slow": networks[::2], "fast": networks[1::2], "tree": trees}
+    told = [f"{len(own)} {kind} agents {sum(own):.2f}" for kind, own in kinds.items() if own]
+    return [*told, f"explorer {explorer:.2f}"]
 
 
 def _differing(detector: Any) -> str:

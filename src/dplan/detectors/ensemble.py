@@ -3,8 +3,9 @@
 import os
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
+from threading import Event
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -269,7 +270,8 @@ class DPLANEnsemble(Detector):
         reference = rng.choice(unlabelled, min(_REFERENCE_ROWS, len(unlabelled)), replace=False)
         usual = self._arrange(X, reference)
         jobs = list(self._jobs(rng.permutation(labelled), rng))
-        train_one = partial(self._member, X, unlabelled, usual, earlier)
+        stop = Event()
+        train_one = partial(self._member, X, unlabelled, usual, earlier, stop)
         explorer, self.usual_path_length_ = self._explorer(usual, rng)
         members: list[Member] = [explorer]
         # Agents are handed over in the order in which they were asked for, so threads change nothing.
@@ -277,11 +279,15 @@ class DPLANEnsemble(Detector):
             running = [pool.submit(train_one, job) for job in jobs]
             try:
                 for finished in running:
+                    # In short waits: with polars' handler of Ctrl-C, it is heeded between two waits only.
+                    while wait([finished], timeout=0.2).not_done:
+                        pass
                     members.append(finished.result())
                     self._assemble(members, X.shape[1], usual)
                     if self._record(held_out_error=members[-1].error):
                         break
             finally:
+                stop.set()  # or Ctrl-C would wait until agents under way have learned all
                 for waiting in running:
                     waiting.cancel()
 
@@ -302,6 +308,7 @@ class DPLANEnsemble(Detector):
         unlabelled: Indices,
         usual: Floats,
         earlier: Sequence[Floats],
+        stop: Event,
         job: Job,
     ) -> Member:
         """Train one agent."""
@@ -316,6 +323,7 @@ class DPLANEnsemble(Detector):
             return standardised(job.kind, None, trees, usual_scores, held_out_scores)
         place = 2 * job.number + (job.kind == "fast")
         agent = self._agent(job, earlier[place] if place < len(earlier) else None)
+        agent.set_params(callback=lambda *_: stop.is_set())
         agent.partial_fit(rows, known.astype(np.int64))  # without weights, this is fit
         values = [
             perceptron.outputs(agent.weights_, agent.layer_sizes_, part)[:, ANOMALOUS]

@@ -1,4 +1,4 @@
-"""A model as an ONNX graph: preparation and network in one file that needs neither this package nor Python.
+"""A model as an ONNX graph: preparation and detector in one file that needs neither this package nor Python.
 
 The graph takes the table's number, flag and date columns as one float64 tensor ``numbers`` (dates as microseconds since
 1970, NaN for a missing value) and, if there are any, its text columns as one string tensor ``texts`` (an empty text for
@@ -14,14 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan import perceptron
+from dplan._score_parts import NAMES, Parts, score_parts
 from dplan._whole_files import written_whole
 from dplan.data.columns import LIMIT, Column
-from dplan.explain import _OUTPUT_WEIGHTS
+from dplan.detectors._trees import Trees
 from dplan.tables.model import TableModel
+from dplan.tables.onnx_trees import tree_attributes
 
 __all__ = ["export_onnx"]
 
 _OPSET = 19  # the first one that compares texts
+_TREES, _TREES_OPSET = "ai.onnx.ml", 3
 
 
 def export_onnx(model: TableModel, path: str | Path) -> None:
@@ -30,7 +33,7 @@ def export_onnx(model: TableModel, path: str | Path) -> None:
     Parameters
     ----------
     model : TableModel
-        A model whose detector is a network or a logistic regression.
+        A model of any detector but REPEN, whose score needs its training rows, and CatBoost's trees.
     path : path
         The file to write.
     """
@@ -60,7 +63,7 @@ def export_onnx(model: TableModel, path: str | Path) -> None:
             [helper.make_tensor_value_info("score", TensorProto.FLOAT, ["rows"])],
             graph.constants,
         ),
-        opset_imports=[helper.make_opsetid("", _OPSET)],
+        opset_imports=[helper.make_opsetid("", _OPSET), helper.make_opsetid(_TREES, _TREES_OPSET)],
         ir_version=9,
         producer_name="dplan",
     )
@@ -127,7 +130,7 @@ def _column(graph: _Graph, table: str, j: int) -> str:
 
 
 def _score(graph: _Graph, detector: Any, features: str) -> str:
-    """Scale features as the detector does, and send them through its network."""
+    """Scale features as the detector does, and score them."""
     wide = graph.add("Cast", features, to=11)  # to float64
     halved = graph.add("Mul", wide, graph.constant(np.array(0.5)))
     centred = graph.add("Sub", halved, graph.constant(detector.column_low_))
@@ -136,19 +139,48 @@ def _score(graph: _Graph, detector: Any, features: str) -> str:
     if name == "LogisticBaseline":
         values = graph.add("MatMul", rows, graph.constant(detector.coefficients_.astype(np.float32)))
         return graph.add("Add", values, graph.constant(np.array(detector.intercept_, dtype=np.float32)))
-    if name not in _OUTPUT_WEIGHTS and name != "DeepSAD":
-        allowed = ", ".join([*_OUTPUT_WEIGHTS, "DeepSAD", "LogisticBaseline"])
+    if name == "DeepSAD":
+        embedded = graph.add("Relu", _network(graph, detector, rows))
+        gaps = graph.add("Sub", embedded, graph.constant(detector.centre_))
+        return graph.add("ReduceSum", graph.add("Mul", gaps, gaps), _second_axis(graph), keepdims=0)
+    parts = score_parts(detector)
+    if parts is None:
+        allowed = ", ".join([*NAMES, "DeepSAD", "LogisticBaseline"])
         raise TypeError(f"{name} cannot be exported to ONNX; these can: {allowed}")
+    return _sum_of_parts(graph, detector, parts, rows)
+
+
+def _sum_of_parts(graph: _Graph, detector: Any, parts: Parts, rows: str) -> str:
+    score = graph.constant(np.array(parts.constant, dtype=np.float32))
+    if len(parts.output_weights):
+        weights = graph.constant(parts.output_weights.astype(np.float32))
+        score = graph.add("Add", graph.add("MatMul", _network(graph, detector, rows), weights), score)
+    if parts.trees is not None and len(parts.trees.roots):
+        score = graph.add("Add", _trees(graph, parts.trees, parts.tree_weights, rows), score)
+    if parts.forest is not None:
+        n_trees = len(parts.forest.roots)
+        rate = np.full(n_trees, -1 / (n_trees * parts.usual_path_length))
+        exponents = _trees(graph, parts.forest, rate, rows)
+        isolated = graph.add("Pow", graph.constant(np.array(2, dtype=np.float32)), exponents)
+        weight = graph.constant(np.array(parts.forest_weight, dtype=np.float32))
+        score = graph.add("Add", graph.add("Mul", isolated, weight), score)
+    return score
+
+
+def _network(graph: _Graph, detector: Any, rows: str) -> str:
     layers = perceptron.unflatten(detector.weights_, detector.layer_sizes_)
     for i, (kernel, biases) in enumerate(layers):
         rows = graph.add("Gemm", rows, graph.constant(kernel), graph.constant(biases))
         if i < len(layers) - 1:
             rows = graph.add("Relu", rows)
-    axis = graph.constant(np.array([1], dtype=np.int64))
-    if name == "DeepSAD":
-        gaps = graph.add("Sub", graph.add("Relu", rows), graph.constant(detector.centre_))
-        return graph.add("ReduceSum", graph.add("Mul", gaps, gaps), axis, keepdims=0)
-    weights = np.array(_OUTPUT_WEIGHTS[name], dtype=np.float32)
-    score = graph.add("MatMul", rows, graph.constant(weights))
-    added = 0.5 * getattr(detector, "reference_score_", 0.0)  # by PReNet, to every row alike
-    return graph.add("Add", score, graph.constant(np.array(added, dtype=np.float32)))
+    return rows
+
+
+def _trees(graph: _Graph, trees: Trees, weights: NDArray[np.float64], rows: str) -> str:
+    attributes = tree_attributes(trees, weights)
+    sums = graph.add("TreeEnsembleRegressor", rows, domain=_TREES, **attributes)
+    return graph.add("Squeeze", sums, _second_axis(graph))
+
+
+def _second_axis(graph: _Graph) -> str:
+    return graph.constant(np.array([1], dtype=np.int64))

@@ -24,7 +24,7 @@ def update_table(model: TableModel, table: LabelledTable, *, seed: int = 0) -> T
     Parameters
     ----------
     model : TableModel
-        A model whose detector can go on training: DPLAN.
+        A model whose detector can go on training: DPLANEnsemble or DPLAN.
     table : LabelledTable
         New rows, as `dplan.data.from_table` gives them.
     seed : int, default=0
@@ -37,7 +37,10 @@ def update_table(model: TableModel, table: LabelledTable, *, seed: int = 0) -> T
     """
     if not hasattr(model.detector, "partial_fit"):
         name = type(model.detector).__name__
-        raise TypeError(f"{name} cannot go on training; fit a new model on old and new rows together")
+        raise TypeError(
+            f"{name} cannot go on training, as DPLANEnsemble and DPLAN can; "
+            "fit a new model on old and new rows together"
+        )
     started = time.perf_counter()
     names = list(model.summary["labels"])
     for name in table.classes[1:]:

@@ -1,0 +1,295 @@
+"""DPLANEnsemble: many agents as one network, what is held out, weights, uncertainty, exploration, going on."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+import dplan
+from dplan import DPLANEnsemble, perceptron
+from dplan.detectors import ensemble
+from dplan.detectors._trees import some_trees, sum_of_leaves
+from dplan.detectors.ensemble import Member, agent_weights, apart, side_by_side, standardised
+
+FEW = {"n_steps": 3000, "warmup_steps": 1000, "n_rounds": 20, "n_trees": 30, "random_state": 0}
+
+
+def small_task(n_rows=2000, n_known=16, seed=0):
+    """Return rows and labels: 40 anomalies stand aside in two columns, and a part of them is known."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 5))
+    X[:40, :2] += 4
+    return X, (np.arange(n_rows) < n_known).astype(int)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return DPLANEnsemble(**FEW, n_agents=2).fit(*small_task())
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("hidden_units", [1, 7])
+def test_agents_go_side_by_side_and_apart_again(count, hidden_units):
+    rng = np.random.default_rng(0)
+    sizes = perceptron.layer_sizes(4, (hidden_units,), 2)
+    thetas = [rng.normal(size=perceptron.n_parameters(sizes)).astype(np.float32) for _ in range(count)]
+    wide_sizes, wide = side_by_side(thetas, sizes)
+    assert wide_sizes.tolist() == [4, count * hidden_units, count * 2]
+    for theta, again in zip(thetas, apart(wide_sizes, wide, sizes), strict=True):
+        np.testing.assert_array_equal(again, theta)
+    rows = rng.normal(size=(50, 4)).astype(np.float32)
+    together = perceptron.outputs(wide, wide_sizes, rows)
+    for i, theta in enumerate(thetas):
+        alone = perceptron.outputs(theta, sizes, rows)
+        np.testing.assert_allclose(together[:, 2 * i : 2 * i + 2], alone, atol=1e-5)
+
+
+def test_the_score_is_the_weighted_sum_of_standardised_members(fitted):
+    X, _ = small_task()
+    rows = fitted._arrange(X)
+    values = perceptron.outputs(fitted.weights_, fitted.layer_sizes_, rows)
+    scores = [values[:, 2 * i + 1] for i in range(4)]
+    scores += [sum_of_leaves(some_trees(fitted.trees_, 30 + 20 * i, 50 + 20 * i), rows) for i in range(2)]
+    mean_length = sum_of_leaves(some_trees(fitted.trees_, 0, 30), rows) / 30
+    scores.append(2 ** (-mean_length / fitted.usual_path_length_))
+    standard = (np.array(scores).T - fitted.middles_) / fitted.spreads_
+    np.testing.assert_allclose(fitted.anomaly_score(X), standard @ fitted.member_weights_, atol=1e-4)
+    assert fitted.member_weights_[:-1].sum() == pytest.approx(1)
+    assert fitted.member_weights_[-1] == fitted.exploration
+
+
+def test_uncertainty_is_0_where_all_agree_and_grows_as_they_part(fitted, monkeypatch):
+    X, _ = small_task()
+    n_agents = len(fitted.member_weights_) - 1
+    found = []
+    for gap in (0.0, 1.0, 3.0):
+        said = np.append(0.5 + gap * (np.arange(n_agents) % 2), 9.0)  # the explorer's word is no disagreement
+        monkeypatch.setattr(fitted, "_member_scores", lambda rows, said=said: np.tile(said, (len(rows), 1)))
+        found.append(fitted.uncertainty(X[:10]))
+    np.testing.assert_allclose(found[0], 0, atol=1e-12)
+    assert (found[1] > 0.1).all()
+    np.testing.assert_allclose(found[2], 3 * found[1])
+
+
+def test_agents_disagree_more_about_rows_unlike_any_they_saw(fitted):
+    X, _ = small_task()
+    far = np.random.default_rng(1).normal(size=(200, 5)) * 8
+    assert (fitted.uncertainty(X) >= 0).all()
+    assert np.median(fitted.uncertainty(far)) > 2 * np.median(fitted.uncertainty(X[40:]))
+
+
+def test_of_fresh_rows_about_a_hundredth_lies_above_the_99th_percentile():
+    X, y = small_task(4040, n_known=40)  # no anomaly is hidden among the unlabelled rows
+    detector = DPLANEnsemble(**FEW, n_agents=2).fit(X, y)
+    percentiles = detector.percentile(np.random.default_rng(9).normal(size=(20_000, 5)))
+    assert 0.005 < (percentiles > 99).mean() < 0.02
+    assert 0.08 < (percentiles > 90).mean() < 0.12
+    assert 47 < np.median(percentiles) < 53
+    known = detector.percentile(X[:40])
+    assert (known > 95).mean() > 0.9
+    assert 0 <= percentiles.min() <= percentiles.max() <= known.max() <= 100
+
+
+def test_any_number_of_threads_gives_the_same_bytes(tmp_path):
+    X, y = small_task(800)
+    files = []
+    for n_jobs in (1, 2, 5):
+        detector = DPLANEnsemble(**FEW, n_agents=2, n_jobs=n_jobs).fit(X, y)
+        detector.history_["seconds"] = []
+        detector.set_params(n_jobs=None).save(tmp_path / "m.dplan")
+        files.append((tmp_path / "m.dplan").read_bytes())
+    assert files[0] == files[1] == files[2]
+
+
+def jobs_of(monkeypatch, n_known, **parameters):
+    """Fit, and return what every agent was given: its job, and the rows it learned as known anomalies."""
+    X, y = small_task(600, n_known)
+    X[:, 4] = np.arange(600)  # so that a row can be told from all others
+    seen, lists = [], []
+    original = DPLANEnsemble._jobs
+
+    def jobs(self, labelled, rng):
+        found = list(original(self, labelled, rng))
+        lists.extend(found)
+        return iter(found)
+
+    def boosted(rows, known, *more):
+        seen.append(np.sort(np.round(rows[known, 4] * 599).astype(int)))
+        return learn(rows, known, *more)
+
+    learn = ensemble.boosted_trees
+    monkeypatch.setattr(DPLANEnsemble, "_jobs", jobs)
+    monkeypatch.setattr(ensemble, "boosted_trees", boosted)
+    detector = DPLANEnsemble(**{**FEW, "n_steps": 200, "warmup_steps": 100, **parameters}, n_jobs=1).fit(X, y)
+    return detector, lists, seen
+
+
+def test_an_agent_never_learns_the_anomalies_that_it_holds_out(monkeypatch):
+    detector, jobs, seen = jobs_of(monkeypatch, 20, n_agents=4)
+    for job in jobs:
+        assert sorted([*job.learned, *job.held_out]) == list(range(20))
+        assert len(job.held_out) == 5
+    for kind in ("slow", "fast", "trees"):  # every anomaly is held out once by each kind
+        held_out = np.concatenate([job.held_out for job in jobs if job.kind == kind])
+        assert sorted(held_out) == list(range(20))
+    learned = [sorted(job.learned) for job in jobs if job.kind == "trees"]
+    assert [rows.tolist() for rows in seen] == learned  # what really went into the trees
+    assert np.isfinite(detector.history_["held_out_error"]).all()
+    assert len(detector.history_["held_out_error"]) == 12
+
+
+def test_trees_do_not_know_what_they_held_out():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 8))
+    X[np.arange(8), np.arange(8)] = 9  # every known anomaly is one of a kind
+    detector = DPLANEnsemble(**{**FEW, "n_steps": 200}, n_agents=8).fit(X, np.arange(3000) < 8)
+    errors = np.array(detector.history_["held_out_error"]).reshape(8, 3)[:, 2]
+    everything = DPLANEnsemble(**{**FEW, "n_steps": 200}, n_agents=1).fit(X, np.arange(3000) < 7)
+    tree_agent = some_trees(everything.trees_, 30, 50)
+    learned = sum_of_leaves(tree_agent, everything._arrange(X))
+    above = [(learned[7:] > learned[i]).mean() for i in range(7)]
+    assert errors.mean() > np.mean(above) + 0.05  # had they learned them, they would rank as high
+
+
+@pytest.mark.parametrize(("n_known", "n_agents", "held_out"), [(7, 4, 0), (8, 4, 2), (8, 1, 4), (9, 12, 0)])
+def test_with_few_labels_nothing_is_held_out(monkeypatch, n_known, n_agents, held_out):
+    detector, jobs, _ = jobs_of(monkeypatch, n_known, n_agents=n_agents, n_rounds=2)
+    assert jobs[0].held_out.size == held_out
+    if held_out:
+        assert np.isfinite(detector.history_["held_out_error"]).any()
+    else:
+        assert all(len(job.learned) == n_known for job in jobs)
+        assert np.isnan(detector.history_["held_out_error"]).all()
+        weights = detector.member_weights_[:-1]
+        n_networks = 2 * n_agents
+        assert weights[:n_networks].sum() == pytest.approx(0.5)
+        assert weights[n_networks:].sum() == pytest.approx(0.5)
+
+
+def members(**errors):
+    return [Member(kind, None, None, 0.0, 1.0, error) for kind, each in errors.items() for error in each]
+
+
+def test_kinds_that_fail_on_held_out_anomalies_lose_weight():
+    equal = agent_weights(members(slow=[0.1, 0.1], fast=[0.1, 0.1], trees=[0.1, 0.1]))
+    np.testing.assert_allclose(equal, [0.125, 0.125, 0.125, 0.125, 0.25, 0.25])
+    failing = agent_weights(members(slow=[0.1, 0.1], fast=[0.6, 0.4], trees=[0.1, 0.1]))
+    assert failing.sum() == pytest.approx(1)
+    np.testing.assert_allclose(failing[2:4], failing[2])  # a kind stands or falls as one
+    assert failing[2] < 0.5 * equal[2]
+    assert (failing[[0, 1, 4, 5]] > equal[[0, 1, 4, 5]]).all()
+    unknown = agent_weights(members(slow=[np.nan], fast=[np.nan], trees=[np.nan]))
+    np.testing.assert_allclose(unknown, [0.25, 0.25, 0.5])
+
+
+def test_trees_lose_weight_where_they_cannot_follow():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 40))
+    X[:80] += 0.8  # a little in every column: a sum shows it, and no single split does
+    detector = DPLANEnsemble(**{**FEW, "n_steps": 10_000}, n_agents=2).fit(X, np.arange(4000) < 40)
+    errors = np.array(detector.history_["held_out_error"]).reshape(2, 3).mean(axis=0)
+    trees_weight = detector.member_weights_[4:6].sum()
+    assert errors[2] > 2 * errors[:2].min()
+    assert trees_weight < 0.4
+
+
+def test_a_spread_is_never_zero_even_if_a_member_says_nothing():
+    silent = standardised("trees", None, None, np.full(50, 3.0), np.array([3.0]))
+    assert (silent.middle, silent.spread, silent.error) == (3.0, 1.0, 0.5)  # no better than chance
+    rare = np.zeros(100)
+    rare[:4] = 10
+    assert standardised("trees", None, None, rare, rare[:0]).spread == pytest.approx(0.1 * rare.std())
+
+
+@pytest.mark.parametrize("n_members", [1, 2, 3, 4])
+def test_a_training_cut_short_still_scores_and_is_saved(n_members, tmp_path):
+    X, y = small_task(800)
+    rounds = []
+
+    def stop(detector, figures):
+        rounds.append(detector.anomaly_score(X[:3]))
+        return len(rounds) == n_members
+
+    detector = DPLANEnsemble(**FEW, n_agents=3, callback=stop).fit(X, y)
+    assert len(detector.history_["seconds"]) == len(rounds) == n_members
+    assert len(detector.member_weights_) == n_members + 1
+    np.testing.assert_array_equal(detector.anomaly_score(X[:3]), rounds[-1])
+    assert roc_auc_score(np.arange(800) < 40, detector.anomaly_score(X)) > 0.9
+    detector.save(tmp_path / "m.dplan")
+    again = dplan.load(tmp_path / "m.dplan")
+    np.testing.assert_array_equal(again.anomaly_score(X), detector.anomaly_score(X))
+    np.testing.assert_array_equal(again.uncertainty(X), detector.uncertainty(X))
+    again.set_params(callback=None).partial_fit(X, y)  # and it can go on
+    assert len(again.member_weights_) == 10
+
+
+def test_exploration_finds_what_no_label_speaks_of():
+    X, y = small_task()
+    X[1000:1010, 3] = -9  # nobody knows these, and the known ones are elsewhere
+    unknown = np.arange(2000)[1000:1010]
+    usual = np.arange(2000) >= 1010
+    percentiles = {}
+    for exploration in (0.0, 0.4, 2.0):
+        detector = DPLANEnsemble(**FEW, n_agents=1, exploration=exploration).fit(X, y)
+        scores = detector.anomaly_score(X)
+        percentiles[exploration] = np.mean([(scores[usual] < scores[i]).mean() for i in unknown])
+        assert roc_auc_score(np.arange(2000) < 40, scores) > 0.95  # the known kind is not forgotten for it
+    assert percentiles[0.4] > 0.9
+    assert percentiles[0.4] > percentiles[0.0] + 0.1
+    assert percentiles[2.0] >= percentiles[0.4]
+
+
+def second_kind(seed=5):
+    """Return the small task with a second kind of anomalies, which only later labels tell of."""
+    X, y = small_task(seed=seed)
+    X[100:160, 2] += 4
+    later = y.copy()
+    later[100:130] = 2
+    return X, y, later
+
+
+@pytest.mark.parametrize("exploration", [0.0, 0.4])
+def test_partial_fit_learns_a_newly_labelled_class_and_keeps_the_old_one(exploration):
+    X, y, later = second_kind()
+    detector = DPLANEnsemble(**FEW, n_agents=2, exploration=exploration).fit(X, y)
+    before = detector.percentile(X[130:160]).mean()
+    low = detector.column_low_.copy()
+    n_before = len(detector.history_["seconds"])
+    detector.partial_fit(X, later)
+    assert detector.percentile(X[130:160]).mean() > max(before + 2, 95)  # of these, no label ever told
+    assert detector.percentile(X[20:40]).mean() > 95
+    np.testing.assert_array_equal(detector.column_low_, low)
+    seconds = detector.history_["seconds"]
+    assert len(seconds) == n_before + 6
+    assert seconds == sorted(seconds)
+
+
+def test_partial_fit_gives_the_same_bytes_with_any_number_of_threads_and_after_loading(tmp_path):
+    X, y, later = second_kind()
+    DPLANEnsemble(**FEW, n_agents=2).fit(X, y).save(tmp_path / "m.dplan")
+    scores = []
+    for n_jobs in (1, 2, 2):
+        detector = dplan.load(tmp_path / "m.dplan").set_params(n_jobs=n_jobs)
+        scores.append(detector.partial_fit(X, later).anomaly_score(X).tobytes())
+    assert scores[0] == scores[1] == scores[2]
+    in_memory = DPLANEnsemble(**FEW, n_agents=2).fit(X, y).partial_fit(X, later)
+    assert in_memory.anomaly_score(X).tobytes() == scores[0]
+
+
+def test_network_agents_go_on_from_where_they_were():
+    X, y, later = second_kind()
+    fitted = DPLANEnsemble(**FEW, n_agents=1).fit(X, y)
+    before = fitted._agents()
+    short = {"n_steps": 20, "warmup_steps": 10}  # too short to get far
+    after = fitted.set_params(**short).partial_fit(X, later)._agents()
+    anew = DPLANEnsemble(**{**FEW, **short}, n_agents=1).fit(X, later)._agents()
+    for old, going_on, new in zip(before, after, anew, strict=True):
+        assert 0 < np.abs(going_on - old).max() < 0.3 * np.abs(new - old).max()
+
+
+def test_without_labels_it_finds_what_is_isolated():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 4))
+    X[:10] += 7
+    with pytest.warns(dplan.NoLabelsWarning):
+        detector = DPLANEnsemble(**FEW, n_agents=1).fit(X)
+    assert roc_auc_score(np.arange(1000) < 10, detector.anomaly_score(X)) > 0.95
