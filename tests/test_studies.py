@@ -41,3 +41,41 @@ def test_the_competitors_are_averaged_beside_the_papers_figures():
     assert "+0.142 beyond 0.10" in forest
     assert "0.600" in prenet
     assert "–" in prenet
+
+
+def test_the_ensemble_is_judged_by_what_was_aimed_at():
+    from studies.ensemble import page
+
+    from dplan.benchmark.results import Results
+
+    def cell(suite, method, scenario, seed, value):
+        figures = {f"auc_{curve}{part}": value for curve in ("pr", "roc") for part in ("", "_unknown")}
+        dataset = scenario.split("/")[1]
+        place = {"suite": suite, "method": method, "scenario": scenario, "dataset": dataset, "seed": seed}
+        rest = {"kind": "cell", "key": f"{suite}{method}{scenario}{seed}", "status": "done", "x": None}
+        return {**place, **rest, "protocol": "resampled", **figures, "fit_seconds": 10 * value}
+
+    scenarios = ("unsw_nb15/dos", "har/upstairs", "annthyroid/subnormal", "covertype/cottonwood")
+    level = {"DPLANEnsemble": 0.9, "DPLAN": 0.6, "IForest": 0.4}
+    cells = [
+        cell(suite, method, scenario, seed, value + seed * (0.01 if method == "DPLANEnsemble" else 0.1))
+        for suite in ("table2", "speed")
+        for method, value in level.items()
+        for scenario in scenarios
+        for seed in (0, 1)
+    ]
+    records = [
+        {"group": "agent", "arm": arm, "scenario": scenario, "seed": 100}
+        | {f"auc_{curve}{part}": value for curve in ("pr", "roc") for part in ("", "_unknown")}
+        for arm, value in (("better", 0.8), ("worse", 0.3))
+        for scenario in scenarios
+    ]
+    lines = page(Results(cells), records).splitlines()
+    found = {line.split("|")[1].strip(): line.split("|")[2:4] for line in lines if line.startswith("|")}
+    assert [part.strip() for part in found["average AUC-PR ≥ 0.75"]] == ["0.905", "ok"]
+    assert [part.strip() for part in found["average AUC-ROC ≥ 0.93"]] == ["0.905", "missed"]
+    assert found["AUC-PR: ahead of every other detector (best: DPLAN)"][0].strip() == "+0.255"
+    # Four data sets are too few for a test to tell anything.
+    assert found["AUC-PR: largest p-value of the Wilcoxon tests < 0.05"][1].strip() == "missed"
+    assert found["AUC-PR: std over runs at most half of one agent's"][0].strip() == "0.100"
+    assert "for UNSW *better*, which gives .800 / .800 there" in "\n".join(lines)

@@ -275,7 +275,7 @@ class DPLANEnsemble(Detector):
         explorer, self.usual_path_length_ = self._explorer(usual, rng)
         members: list[Member] = [explorer]
         # Agents are handed over in the order in which they were asked for, so threads change nothing.
-        with ThreadPoolExecutor(self.n_jobs or len(os.sched_getaffinity(0))) as pool:
+        with ThreadPoolExecutor(self.n_jobs or os.cpu_count() or 1) as pool:
             running = [pool.submit(train_one, job) for job in jobs]
             try:
                 for finished in running:
@@ -299,7 +299,8 @@ class DPLANEnsemble(Detector):
         for number in range(int(self.n_agents)):
             out = fold == number if holding_out else np.zeros(len(labelled), dtype=bool)
             for kind in _KINDS:
-                yield Job(kind, number, labelled[~out], labelled[out], rng.spawn(1)[0])
+                own_rng = np.random.default_rng(rng.integers(2**63))
+                yield Job(kind, number, labelled[~out], labelled[out], own_rng)
 
     def _member(
         self,

@@ -1,0 +1,187 @@
+"""Which parts of DPLAN matter: one agent changed in one point, and ensembles put together in many ways.
+
+    DPLAN_DATA_HOME=path/to/data python -m studies.parts [--seeds 100,101,102] [--group agent …]
+
+All 13 data sets of Scenario I, protocol `resampled`. The seeds are for choosing and apart from those that results are
+reported on (0 to 9). Every measurement is one line of `studies/records/parts.jsonl`; what is there is not measured
+again. ``python -m studies.ensemble`` reads them.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+import dplan
+from dplan import perceptron
+from dplan.benchmark.measures import measure
+from dplan.benchmark.suites import PAPER_DATASETS
+from dplan.data import Task, load, scenario
+from dplan.data.scenario_ids import scenarios
+
+RECORDS = Path(__file__).parent / "records" / "parts.jsonl"
+FIGURES = ("auc_pr", "auc_roc", "auc_pr_known", "auc_roc_known", "auc_pr_unknown", "auc_roc_unknown")
+
+Scores = NDArray[np.float64]
+
+_UNIFORM: dict[str, Any] = {"sampler": "uniform"}
+_FAST: dict[str, Any] = {**_UNIFORM, "momentum": 0.95, "gradient_decay": 0.9}
+AGENTS: dict[str, dict[str, Any]] = {
+    "as published": {},
+    "published, fast": {"momentum": 0.95, "gradient_decay": 0.9},
+    "uniform sampler": _UNIFORM,
+    "uniform, γ = 0": {**_UNIFORM, "discount": 0.0},
+    "uniform, γ = 0.9": {**_UNIFORM, "discount": 0.9},
+    "uniform, no intrinsic reward": {**_UNIFORM, "intrinsic_reward": False},
+    "uniform, original DQN's optimiser": {**_UNIFORM, "optimizer": "dqn"},
+    "uniform, target network every 500 steps": {**_UNIFORM, "target_update_steps": 500},
+    "uniform, 40,000 steps": {**_UNIFORM, "n_steps": 40_000},
+    "uniform, 80 units": {**_UNIFORM, "hidden_units": 80},
+    "uniform, fast, L2 0.01": _FAST,
+    "uniform, fast, L2 0.003": {**_FAST, "l2": 0.003},
+    "uniform, fast, no L2": {**_FAST, "l2": 0.0},
+    "uniform, fast, no L2, no intrinsic reward": {**_FAST, "l2": 0.0, "intrinsic_reward": False},
+}
+RIVALS = ("DPLANEnsemble", "DPLAN", "BoostedBaseline", "LogisticBaseline", "PReNet", "DevNet", "IForest")
+LABELS = (5, 15, 30)
+NOISE = (0.1, 0.3)
+
+
+@dataclass(frozen=True)
+class Arm:
+    """Something to measure: a name, and the scores that it gives the test rows of a task."""
+
+    group: str
+    name: str
+    scores: Scores
+
+
+def agents(task: Task, seed: int) -> Iterator[Arm]:
+    """Train one agent per change; of two of them, judge Q(s, anomalous) - Q(s, normal) too."""
+    for name, changes in AGENTS.items():
+        agent = dplan.DPLAN(**changes, random_state=seed).fit(task.X, task.y)
+        yield Arm("agent", name, agent.anomaly_score(task.X_test))
+        if name in ("uniform sampler", "uniform, fast, L2 0.003"):
+            values = perceptron.outputs(agent.weights_, agent.layer_sizes_, agent._arrange(task.X_test))
+            yield Arm("agent", f"{name}, score Q¹ - Q⁰", (values[:, 1] - values[:, 0]).astype(np.float64))
+
+
+def ensembles(task: Task, seed: int) -> Iterator[Arm]:
+    """Put the members of one ensemble together in many ways."""
+    ensemble = dplan.DPLANEnsemble(random_state=seed).fit(task.X, task.y)
+    test = ensemble._member_scores(ensemble._arrange(task.X_test))
+    unlabelled = np.flatnonzero(task.y == 0)
+    some = np.random.default_rng(seed).choice(unlabelled, min(10_000, len(unlabelled)), replace=False)
+    usual = ensemble._member_scores(ensemble._arrange(task.X, np.sort(some)))
+    slow, fast = slice(0, 8, 2), slice(1, 8, 2)
+    trees, explorer = slice(8, 12), 12
+    given = ensemble.member_weights_
+    kinds = {"slow": slow, "fast": fast, "trees": trees}
+
+    def mixed(**shares: float) -> Scores:
+        total = sum(share * test[:, kinds[kind]].mean(axis=1) for kind, share in shares.items())
+        return np.asarray(total / sum(shares.values()) + 0.4 * test[:, explorer])
+
+    half = {"slow": 1.0, "fast": 1.0, "trees": 2.0}
+    for exploration in (0.0, 0.2, 0.4, 0.6, 1.0):
+        weights = np.append(given[:-1], exploration)
+        yield Arm("ensemble", f"exploration {exploration}", test @ weights)
+    yield Arm("ensemble", "fixed weights", mixed(**half))
+    yield Arm("ensemble", "no tree agents", mixed(slow=1.0, fast=1.0))
+    yield Arm("ensemble", "no network agents", mixed(trees=1.0))
+    yield Arm("ensemble", "no slow agents", mixed(fast=1.0, trees=1.0))
+    yield Arm("ensemble", "no fast agents", mixed(slow=1.0, trees=1.0))
+    yield Arm("ensemble", "explorer alone", test[:, explorer])
+    for count in (1, 2):
+        chosen = np.zeros(len(given))
+        for kind, part in kinds.items():
+            chosen[np.arange(13)[part][:count]] = half[kind] / 4 / count
+        chosen[explorer] = 0.4
+        yield Arm("ensemble", f"{count} agent{'s' * (count > 1)} of each kind", test @ chosen)
+    by_deviation = (test - usual.mean(axis=0)) / usual.std(axis=0)
+    yield Arm("ensemble", "standardised by the standard deviation", by_deviation @ given)
+    ranks = np.stack([np.searchsorted(np.sort(u), t) for u, t in zip(usual.T, test.T, strict=True)], axis=1)
+    yield Arm("ensemble", "percentiles averaged", ranks @ given)
+
+
+def label_counts(task: Task, seed: int) -> Iterator[Arm]:
+    """Learn from the first few labelled rows alone; the others are taken out of the table."""
+    labelled = np.flatnonzero(task.y)
+    for count in LABELS:
+        kept = np.ones(len(task.y), dtype=bool)
+        kept[labelled[count:]] = False
+        for name in RIVALS:
+            detector = getattr(dplan, name)(random_state=seed).fit(task.X[kept], task.y[kept])
+            yield Arm(f"{count} labels", name, detector.anomaly_score(task.X_test))
+
+
+def wrong_labels(task: Task, seed: int) -> Iterator[Arm]:
+    """Label some unlabelled rows as known anomalies, in place of true ones."""
+    labelled, unlabelled = np.flatnonzero(task.y), np.flatnonzero(task.y == 0)
+    for share in NOISE:
+        rng = np.random.default_rng(seed)
+        count = round(share * len(labelled))
+        y = task.y.copy()
+        y[rng.choice(unlabelled, count, replace=False)] = task.y[labelled[0]]
+        kept = np.ones(len(y), dtype=bool)
+        kept[rng.choice(labelled, count, replace=False)] = False
+        for name in ("DPLANEnsemble", "DPLAN", "BoostedBaseline", "LogisticBaseline"):
+            detector = getattr(dplan, name)(random_state=seed).fit(task.X[kept], y[kept])
+            yield Arm(f"{share:.0%} wrong labels", name, detector.anomaly_score(task.X_test))
+
+
+GROUPS: dict[str, Callable[[Task, int], Iterator[Arm]]] = {
+    "agent": agents,
+    "ensemble": ensembles,
+    "labels": label_counts,
+    "noise": wrong_labels,
+}
+
+
+def read() -> list[dict[str, Any]]:
+    """Return all measurements."""
+    if not RECORDS.exists():
+        return []
+    return [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()]
+
+
+def main() -> None:
+    """Measure what is not there yet."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--seeds", default="100,101,102")
+    arguments.add_argument("--group", action="append", choices=GROUPS)
+    chosen = arguments.parse_args()
+    there = {(record["part"], record["scenario"], record["seed"]) for record in read()}
+    for seed in map(int, chosen.seeds.split(",")):
+        for dataset in PAPER_DATASETS:
+            for task_id in scenarios("one-class", dataset):
+                for part in chosen.group or GROUPS:
+                    if (part, task_id, seed) not in there:
+                        write(part, task_id, seed, scenario(task_id, seed=seed, dataset=load(dataset)))
+
+
+def write(part: str, task_id: str, seed: int, task: Task) -> None:
+    """Measure one group of arms on one task; its lines are written together, or none of them."""
+    started = time.perf_counter()
+    lines = []
+    with threadpool_limits(1):
+        for arm in GROUPS[part](task, seed):
+            found = measure(task, arm.scores)
+            figures = {name: round(found[name], 4) for name in FIGURES}
+            place = {"part": part, "group": arm.group, "arm": arm.name, "scenario": task_id, "seed": seed}
+            lines.append(json.dumps({**place, **figures}, ensure_ascii=False))
+    RECORDS.parent.mkdir(exist_ok=True)
+    with RECORDS.open("a", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    print(f"{part}: {task_id}, seed {seed}: {time.perf_counter() - started:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
