@@ -231,15 +231,39 @@ def page(results: Results, records: Sequence[dict[str, Any]]) -> str:
     return "\n\n".join(paragraphs) + "\n"
 
 
+def draw(runs: Runs, path: Path) -> None:
+    """Draw both areas of every detector, by family and on average."""
+    from matplotlib.figure import Figure
+
+    methods = sorted(runs.methods, key=lambda method: runs.table(method, "auc_pr").mean())
+    figure = Figure(figsize=(10, 4.2), layout="constrained")
+    for axes, (measure, title) in zip(
+        figure.subplots(1, 2, sharey=True), (("auc_pr", "AUC-PR"), ("auc_roc", "AUC-ROC")), strict=True
+    ):
+        for marker, (family, name) in zip("o^sD", FAMILIES.items(), strict=True):
+            values = [runs.of_family(method, measure, family) for method in methods]
+            axes.plot(values, range(len(methods)), marker, label=name, markersize=6, alpha=0.75)
+        means = [float(runs.table(method, measure).mean()) for method in methods]
+        axes.plot(
+            means, range(len(methods)), "|", color="black", markersize=18, markeredgewidth=2.5, label="all 13"
+        )
+        axes.set(title=title, yticks=range(len(methods)), yticklabels=methods)
+        axes.grid(axis="x", alpha=0.3)
+    axes.legend(loc="upper left", fontsize="small")
+    figure.savefig(path, dpi=110)
+
+
 def main() -> None:
     """Print or write the page."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--results", type=Path, default=Path("results"))
     arguments.add_argument("--page", type=Path)
     chosen = arguments.parse_args()
-    text = page(Results.read(chosen.results), parts.read())
+    results = Results.read(chosen.results)
+    text = page(results, parts.read())
     if chosen.page:
         chosen.page.write_text(text, encoding="utf-8")
+        draw(Runs(results), chosen.page.parent / "images" / "ensemble.png")
     else:
         print(text)
 
