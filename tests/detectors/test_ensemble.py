@@ -7,8 +7,9 @@ from sklearn.metrics import roc_auc_score
 import dplan
 from dplan import DPLANEnsemble, perceptron
 from dplan.detectors import ensemble
+from dplan.detectors._members import Member, agent_weights, standardised
+from dplan.detectors._side_by_side import apart, side_by_side
 from dplan.detectors._trees import some_trees, sum_of_leaves
-from dplan.detectors.ensemble import Member, agent_weights, apart, side_by_side, standardised
 
 FEW = {"n_steps": 3000, "warmup_steps": 1000, "n_rounds": 20, "n_trees": 30, "random_state": 0}
 

@@ -104,13 +104,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         ndarray of shape (n_rows,)
             The score of a row does not depend on the rows beside it.
         """
-        check_is_fitted(self, "history_")
-        # Values are checked in the same pass that scales them.
-        table: NDArray[np.floating] = validate_data(
-            self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=False
-        )
-        with single_threaded_blas():
-            return score_in_blocks(table, self.column_low_, self.column_inverse_, self._score)
+        return self._scored(X, self._score)
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
         """Score rows the way scikit-learn does: lower is more anomalous.
@@ -168,6 +162,34 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         from dplan.model_file import save  # which knows all detectors, and they know this class
 
         save(path, self)
+
+    def _scored(self, X: ArrayLike, score: Callable[[Floats], NDArray[np.floating]]) -> NDArray[np.float64]:
+        """Check rows and give each of them a score, block by block."""
+        check_is_fitted(self, "history_")
+        # Values are checked in the same pass that scales them.
+        table: NDArray[np.floating] = validate_data(
+            self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=False
+        )
+        with single_threaded_blas():
+            return score_in_blocks(table, self.column_low_, self.column_inverse_, score)
+
+    def _continue(self, X: ArrayLike, y: ArrayLike | None) -> Self:
+        """Do `partial_fit` for detectors that write `_go_on`: the first time fit, later go on."""
+        if not hasattr(self, "history_"):
+            return self.fit(X, y)
+        self._check_parameters()
+        rng = as_generator(self.random_state)
+        table = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, reset=False)
+        labels = usable_labels(check_labels(y, len(table)), type(self).__name__, needed=True)
+        self._started = time.perf_counter() - (self.history_.get("seconds") or [0.0])[-1]
+        with single_threaded_blas():
+            self._go_on(table, labels, rng)
+        self._set_offset(table, np.flatnonzero(labels == 0), rng)
+        return self
+
+    def _go_on(self, X: NDArray[np.floating], labels: NDArray[np.int64], rng: np.random.Generator) -> None:
+        """Learn on, from where the last training ended."""
+        raise NotImplementedError
 
     def _arrange(self, X: NDArray[np.floating], order: NDArray[np.int64] | None = None) -> Floats:
         return arrange(X, order, self.column_low_, self.column_inverse_)

@@ -1,28 +1,22 @@
 """DPLAN: deep Q-learning with partially labelled anomalies (Pang et al., KDD 2021)."""
 
-import time
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import validate_data
 
 from dplan import perceptron
-from dplan._blas import single_threaded_blas
 from dplan.agent.environment import ANOMALOUS, SAMPLERS, STRETCH_ROWS, World, ring_order
 from dplan.agent.intrinsic import new_novelty
 from dplan.agent.network import OPTIMIZERS, Learning, new_agent
 from dplan.agent.training import Schedule, new_memory, train
 from dplan.detectors._base import Callback, Detector
 from dplan.detectors._checks import (
-    as_generator,
     check_choice,
     check_flag,
     check_hidden_units,
     check_integer,
-    check_labels,
     check_number,
-    usable_labels,
 )
 from dplan.perceptron import Floats
 
@@ -281,20 +275,13 @@ class DPLAN(Detector):
         self
             `history_` goes on, `offset_` is set anew. Before the first `fit`, this is `fit`.
         """
-        if not hasattr(self, "weights_"):
-            return self.fit(X, y)
-        self._check_parameters()
-        rng = as_generator(self.random_state)
-        table = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, reset=False)
-        labels = usable_labels(check_labels(y, len(table)), type(self).__name__, needed=True)
-        self._started = time.perf_counter() - (self.history_.get("seconds") or [0.0])[-1]
-        with single_threaded_blas():
-            self._train(table, labels, rng, self.weights_)
-        self._set_offset(table, np.flatnonzero(labels == 0), rng)
-        return self
+        return self._continue(X, y)
 
     def _fit(self, X: NDArray[np.floating], labels: NDArray[np.int64], rng: np.random.Generator) -> None:
         self._train(X, labels, rng)
+
+    def _go_on(self, X: NDArray[np.floating], labels: NDArray[np.int64], rng: np.random.Generator) -> None:
+        self._train(X, labels, rng, self.weights_)
 
     def _train(
         self,

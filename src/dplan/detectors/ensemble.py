@@ -1,7 +1,6 @@
 """DPLANEnsemble: many agents with two kinds of mind, and an explorer of the raw features. Our own, beyond the paper."""
 
 import os
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
@@ -10,21 +9,18 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
 
 from dplan import perceptron
-from dplan._blas import single_threaded_blas
 from dplan.agent.environment import ANOMALOUS
 from dplan.agent.forest import average_path_length, grow, new_forest
 from dplan.agent.network import N_ACTIONS
 from dplan.detectors._base import Callback, Detector
-from dplan.detectors._checks import as_generator, check_integer, check_labels, check_number, usable_labels
+from dplan.detectors._checks import check_integer, check_number
 from dplan.detectors._isolation import labelled_or_stand_ins
-from dplan.detectors._scaling import no_scale, score_in_blocks
-from dplan.detectors._trees import Trees, complete_trees, join_trees, some_trees, sum_of_leaves
-from dplan.detectors.baselines import boosted_tree
+from dplan.detectors._members import KINDS, Member, agent_weights, boosted_trees, isolation, standardised
+from dplan.detectors._scaling import no_scale
+from dplan.detectors._side_by_side import apart, side_by_side
+from dplan.detectors._trees import complete_trees, join_trees, some_trees, sum_of_leaves
 from dplan.detectors.dplan import DPLAN
 from dplan.perceptron import Floats
 
@@ -34,8 +30,6 @@ Indices = NDArray[np.int64]
 # long steps with less weight decay. Which is better differs from table to table, so there are both.
 _SLOW: dict[str, Any] = {"sampler": "uniform"}
 _FAST: dict[str, Any] = {"sampler": "uniform", "momentum": 0.95, "gradient_decay": 0.9, "l2": 0.003}
-# The kinds of agents, and the share that each has in the score if held-out anomalies speak for none.
-_KINDS = {"slow": 0.25, "fast": 0.25, "trees": 0.5}
 
 # Unlabelled rows that one agent sees: as many as a network agent can visit in its steps, and for trees so few that
 # hidden anomalies among them weigh little.
@@ -44,21 +38,8 @@ _REFERENCE_ROWS = 10_000  # against which scores are standardised
 
 # With fewer labels than this, every agent learns from all of them and none is held out.
 _FEWEST_LABELS_TO_HOLD_OUT = 8
-# Added to the error of each kind, so that ranking one more known anomaly right does not decide everything.
-_ERROR_FLOOR = 0.01
 
 _QUANTILES = np.linspace(0, 1, 1001)
-
-
-class Member(NamedTuple):
-    """One agent, or the explorer: what it learned, and what its scores are standardised by."""
-
-    kind: str
-    theta: Floats | None  # of a network agent
-    trees: Trees | None
-    middle: float
-    spread: float
-    error: float  # the mean share of unlabelled rows above its held-out anomalies; NaN if it held none out
 
 
 class Job(NamedTuple):
@@ -197,10 +178,7 @@ class DPLANEnsemble(Detector):
         ndarray of shape (n_rows,)
             In the unit of `anomaly_score`.
         """
-        check_is_fitted(self, "history_")
-        table = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=False)
-        with single_threaded_blas():
-            return score_in_blocks(table, self.column_low_, self.column_inverse_, self._disagreement)
+        return self._scored(X, self._disagreement)
 
     def percentile(self, X: ArrayLike) -> NDArray[np.float64]:
         """Tell how many per cent of the unlabelled training rows score lower than rows do.
@@ -236,17 +214,7 @@ class DPLANEnsemble(Detector):
         self
             `history_` goes on, `offset_` is set anew. Before the first `fit`, this is `fit`.
         """
-        if not hasattr(self, "weights_"):
-            return self.fit(X, y)
-        self._check_parameters()
-        rng = as_generator(self.random_state)
-        table = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, reset=False)
-        labels = usable_labels(check_labels(y, len(table)), type(self).__name__, needed=True)
-        self._started = time.perf_counter() - (self.history_.get("seconds") or [0.0])[-1]
-        with single_threaded_blas():
-            self._train(table, labels, rng, self._agents())
-        self._set_offset(table, np.flatnonzero(labels == 0), rng)
-        return self
+        return self._continue(X, y)
 
     def _check_parameters(self) -> None:
         for name in ("n_agents", "hidden_units", "n_steps", "n_rounds", "n_trees"):
@@ -259,6 +227,9 @@ class DPLANEnsemble(Detector):
 
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
         self._train(X, labels, rng, [])
+
+    def _go_on(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
+        self._train(X, labels, rng, self._agents())
 
     def _train(
         self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator, earlier: Sequence[Floats]
@@ -298,7 +269,7 @@ class DPLANEnsemble(Detector):
         holding_out = len(labelled) >= max(_FEWEST_LABELS_TO_HOLD_OUT, n_folds)
         for number in range(int(self.n_agents)):
             out = fold == number if holding_out else np.zeros(len(labelled), dtype=bool)
-            for kind in _KINDS:
+            for kind in KINDS:
                 own_rng = np.random.default_rng(rng.integers(2**63))
                 yield Job(kind, number, labelled[~out], labelled[out], own_rng)
 
@@ -406,120 +377,3 @@ class DPLANEnsemble(Detector):
         mean = (scores * weights).sum(axis=1, keepdims=True)
         deviation: NDArray[np.float64] = np.sqrt(((scores - mean) ** 2 * weights).sum(axis=1))
         return deviation
-
-
-def boosted_trees(rows: Floats, known: NDArray[np.bool_], n_rounds: int, rng: np.random.Generator) -> Trees:
-    """Learn the log odds of being a known anomaly, by boosted trees that each see a part of the columns."""
-    model = HistGradientBoostingClassifier(
-        max_iter=n_rounds,
-        l2_regularization=1.0,  # as in BoostedBaseline, and for the same reason
-        max_features=0.3,
-        early_stopping=False,  # it would hold out labelled anomalies, of which there are few
-        random_state=int(rng.integers(2**31)),
-    )
-    with threadpool_limits(1, user_api="openmp"):
-        model.fit(rows, known)
-    return join_trees([boosted_tree(tree.nodes) for (tree,) in model._predictors])
-
-
-def isolation(trees: Trees, rows: Floats, usual_path_length: float) -> NDArray[np.float64]:
-    """Return iForest's score of each row, in (0, 1]."""
-    mean_length = sum_of_leaves(trees, rows) / len(trees.roots)
-    scores: NDArray[np.float64] = np.exp2(-mean_length / usual_path_length)
-    return scores
-
-
-def standardised(
-    kind: str,
-    theta: Floats | None,
-    trees: Trees | None,
-    usual: NDArray[np.floating],
-    held_out: NDArray[np.floating],
-) -> Member:
-    """Return a member, given its scores of unlabelled rows and of anomalies that it did not learn from.
-
-    The unit is the distance from the median to the 0.9 quantile: what an agent sets apart, up to a tenth of the rows,
-    does not make its unit larger, so it is heard the better the farther apart it sets it.
-
-    Examples
-    --------
-    >>> member = standardised("trees", None, None, np.arange(101.0), np.array([90.5, 200.0]))
-    >>> member.middle, member.spread, round(member.error, 3)
-    (50.0, 40.0, 0.05)
-    """
-    usual = usual.astype(np.float64)
-    middle, high = np.quantile(usual, [0.5, 0.9])
-    spread = max(high - middle, 0.1 * usual.std())  # most rows may be equal, for trees especially
-    ordered = np.sort(usual)
-    below = 0.5 * (np.searchsorted(ordered, held_out) + np.searchsorted(ordered, held_out, side="right"))
-    error = 1.0 - float(below.mean()) / len(usual) if len(held_out) else np.nan
-    return Member(kind, theta, trees, float(middle), float(spread) or 1.0, error)
-
-
-def agent_weights(agents: Sequence[Member]) -> NDArray[np.float64]:
-    """Return the weights of agents, 1 in all: kinds that rank held-out anomalies lower than the best kind have less.
-
-    Examples
-    --------
-    >>> known = [Member(kind, None, None, 0.0, 1.0, error) for kind, error in (("slow", 0.09), ("trees", 0.0))]
-    >>> agent_weights(known).round(3)
-    array([0.048, 0.952])
-    """
-    kinds = np.array([agent.kind for agent in agents])
-    errors = np.array([agent.error for agent in agents])
-    weights = np.zeros(len(agents))
-    mean_errors = {kind: errors[kinds == kind].mean() for kind in _KINDS if (kinds == kind).any()}
-    lowest = min(mean_errors.values())
-    for kind, error in mean_errors.items():
-        worth = 1.0 if np.isnan(error) else (lowest + _ERROR_FLOOR) / (error + _ERROR_FLOOR)
-        weights[kinds == kind] = _KINDS[kind] * worth / (kinds == kind).sum()
-    normal: NDArray[np.float64] = weights / weights.sum()
-    return normal
-
-
-def side_by_side(thetas: Sequence[Floats], sizes: perceptron.Sizes) -> tuple[perceptron.Sizes, Floats]:
-    """Make one network of some with one hidden layer: their units and outputs stand one after the other.
-
-    Examples
-    --------
-    >>> sizes = perceptron.layer_sizes(3, (2,), 2)
-    >>> rng = np.random.default_rng(0)
-    >>> thetas = [perceptron.glorot_uniform(sizes, rng) for _ in range(2)]
-    >>> wide_sizes, wide = side_by_side(thetas, sizes)
-    >>> row = np.ones((1, 3), dtype=np.float32)
-    >>> alone = np.concatenate([perceptron.outputs(theta, sizes, row) for theta in thetas], axis=1)
-    >>> wide_sizes, bool(np.allclose(perceptron.outputs(wide, wide_sizes, row), alone))
-    (array([3, 4, 4]), True)
-    """
-    n_inputs, n_units, n_outputs = (int(size) for size in sizes)
-    wide_sizes = perceptron.layer_sizes(n_inputs, (len(thetas) * n_units,), len(thetas) * n_outputs)
-    wide = np.zeros(perceptron.n_parameters(wide_sizes), dtype=np.float32)
-    for own, place in zip(thetas, _places(len(thetas), sizes), strict=True):
-        for (kernel, biases), (rows, units), target in zip(
-            perceptron.unflatten(own, sizes), place, perceptron.unflatten(wide, wide_sizes), strict=True
-        ):
-            target[0][rows, units], target[1][units] = kernel, biases
-    return wide_sizes, wide
-
-
-def apart(wide_sizes: perceptron.Sizes, wide: Floats, sizes: perceptron.Sizes) -> list[Floats]:
-    """Undo `side_by_side`."""
-    layers = perceptron.unflatten(wide, wide_sizes)
-    return [
-        np.concatenate(
-            [
-                part.ravel()
-                for (kernel, biases), (rows, units) in zip(layers, place, strict=True)
-                for part in (kernel[rows, units], biases[units])
-            ]
-        )
-        for place in _places(int(wide_sizes[-1] // sizes[-1]), sizes)
-    ]
-
-
-def _places(count: int, sizes: perceptron.Sizes) -> Iterator[tuple[tuple[slice, slice], tuple[slice, slice]]]:
-    """Yield, per network, where its hidden and its output kernel stand in those of the wide one."""
-    _, n_units, n_outputs = (int(size) for size in sizes)
-    for i in range(count):
-        hidden = slice(i * n_units, (i + 1) * n_units)
-        yield (slice(None), hidden), (hidden, slice(i * n_outputs, (i + 1) * n_outputs))
