@@ -11,7 +11,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ RECORDS = Path(__file__).parent / "records" / "parts.jsonl"
 FIGURES = ("auc_pr", "auc_roc", "auc_pr_known", "auc_roc_known", "auc_pr_unknown", "auc_roc_unknown")
 
 Scores = NDArray[np.float64]
+Arm = tuple[str, Scores]  # something to measure: a name, and the scores that it gives the test rows of a task
 
 _UNIFORM: dict[str, Any] = {"sampler": "uniform"}
 _FAST: dict[str, Any] = {**_UNIFORM, "momentum": 0.95, "gradient_decay": 0.9}
@@ -40,44 +41,54 @@ AGENTS: dict[str, dict[str, Any]] = {
     "uniform, γ = 0": {**_UNIFORM, "discount": 0.0},
     "uniform, γ = 0.9": {**_UNIFORM, "discount": 0.9},
     "uniform, no intrinsic reward": {**_UNIFORM, "intrinsic_reward": False},
+    "uniform, intrinsic reward by rank": {**_UNIFORM, "novelty_scaling": "rank"},
+    "uniform, intrinsic reward unscaled": {**_UNIFORM, "novelty_scaling": "none"},
+    "uniform, intrinsic reward from raw features": {**_UNIFORM, "novelty_features": "raw"},
     "uniform, original DQN's optimiser": {**_UNIFORM, "optimizer": "dqn"},
     "uniform, target network every 500 steps": {**_UNIFORM, "target_update_steps": 500},
     "uniform, 40,000 steps": {**_UNIFORM, "n_steps": 40_000},
     "uniform, 80 units": {**_UNIFORM, "hidden_units": 80},
     "uniform, fast, L2 0.01": _FAST,
     "uniform, fast, L2 0.003": {**_FAST, "l2": 0.003},
+    "uniform, fast, L2 0.003, intrinsic reward by rank": {**_FAST, "l2": 0.003, "novelty_scaling": "rank"},
+    "uniform, fast, L2 0.003, intrinsic reward unscaled": {**_FAST, "l2": 0.003, "novelty_scaling": "none"},
+    "uniform, fast, L2 0.003, intrinsic reward from raw features": {
+        **_FAST,
+        "l2": 0.003,
+        "novelty_features": "raw",
+    },
     "uniform, fast, no L2": {**_FAST, "l2": 0.0},
     "uniform, fast, no L2, no intrinsic reward": {**_FAST, "l2": 0.0, "intrinsic_reward": False},
 }
 RIVALS = ("DPLANEnsemble", "DPLAN", "BoostedBaseline", "LogisticBaseline", "PReNet", "DevNet", "IForest")
-LABELS = (5, 15, 30)
+LABELS = (5, 15, 30, 60)
 NOISE = (0.1, 0.3)
-
-
-@dataclass(frozen=True)
-class Arm:
-    """Something to measure: a name, and the scores that it gives the test rows of a task."""
-
-    group: str
-    name: str
-    scores: Scores
 
 
 def agents(task: Task, seed: int) -> Iterator[Arm]:
     """Train one agent per change; of two of them, judge Q(s, anomalous) - Q(s, normal) too."""
     for name, changes in AGENTS.items():
         agent = dplan.DPLAN(**changes, random_state=seed).fit(task.X, task.y)
-        yield Arm("agent", name, agent.anomaly_score(task.X_test))
+        yield (name, agent.anomaly_score(task.X_test))
         if name in ("uniform sampler", "uniform, fast, L2 0.003"):
             values = perceptron.outputs(agent.weights_, agent.layer_sizes_, agent._arrange(task.X_test))
-            yield Arm("agent", f"{name}, score Q¹ - Q⁰", (values[:, 1] - values[:, 0]).astype(np.float64))
+            yield (f"{name}, score Q¹ - Q⁰", (values[:, 1] - values[:, 0]).astype(np.float64))
+
+
+class RawReward(dplan.DPLANEnsemble):
+    """Exploration inside the reward: the network agents' forests see the raw features."""
+
+    def _agent(self, job: Any, theta: Any) -> dplan.DPLAN:
+        agent = super()._agent(job, theta)
+        agent.novelty_features = "raw"
+        return agent
 
 
 def ensembles(task: Task, seed: int) -> Iterator[Arm]:
     """Put the members of one ensemble together in many ways."""
     ensemble = dplan.DPLANEnsemble(random_state=seed).fit(task.X, task.y)
     test = ensemble._member_scores(ensemble._arrange(task.X_test))
-    unlabelled = np.flatnonzero(task.y == 0)
+    labelled, unlabelled = np.flatnonzero(task.y), np.flatnonzero(task.y == 0)
     some = np.random.default_rng(seed).choice(unlabelled, min(10_000, len(unlabelled)), replace=False)
     usual = ensemble._member_scores(ensemble._arrange(task.X, np.sort(some)))
     slow, fast = slice(0, 8, 2), slice(1, 8, 2)
@@ -92,56 +103,70 @@ def ensembles(task: Task, seed: int) -> Iterator[Arm]:
     half = {"slow": 1.0, "fast": 1.0, "trees": 2.0}
     for exploration in (0.0, 0.2, 0.4, 0.6, 1.0):
         weights = np.append(given[:-1], exploration)
-        yield Arm("ensemble", f"exploration {exploration}", test @ weights)
-    yield Arm("ensemble", "fixed weights", mixed(**half))
-    yield Arm("ensemble", "no tree agents", mixed(slow=1.0, fast=1.0))
-    yield Arm("ensemble", "no network agents", mixed(trees=1.0))
-    yield Arm("ensemble", "no slow agents", mixed(fast=1.0, trees=1.0))
-    yield Arm("ensemble", "no fast agents", mixed(slow=1.0, trees=1.0))
-    yield Arm("ensemble", "explorer alone", test[:, explorer])
+        yield (f"exploration {exploration}", test @ weights)
+    known = ensemble._member_scores(ensemble._arrange(task.X, labelled))[:, explorer]
+    area = np.searchsorted(np.sort(usual[:, explorer]), known).mean() / len(usual)
+    weights = np.append(given[:-1], max(2 * area - 1, 0))
+    yield ("exploration by how the explorer ranks the known anomalies", test @ weights)
+    yield ("fixed weights", mixed(**half))
+    yield ("no tree agents", mixed(slow=1.0, fast=1.0))
+    yield ("no network agents", mixed(trees=1.0))
+    yield ("no slow agents", mixed(fast=1.0, trees=1.0))
+    yield ("no fast agents", mixed(slow=1.0, trees=1.0))
+    yield ("explorer alone", test[:, explorer])
     for count in (1, 2):
         chosen = np.zeros(len(given))
         for kind, part in kinds.items():
             chosen[np.arange(13)[part][:count]] = half[kind] / 4 / count
         chosen[explorer] = 0.4
-        yield Arm("ensemble", f"{count} agent{'s' * (count > 1)} of each kind", test @ chosen)
+        yield (f"{count} agent{'s' * (count > 1)} of each kind", test @ chosen)
     by_deviation = (test - usual.mean(axis=0)) / usual.std(axis=0)
-    yield Arm("ensemble", "standardised by the standard deviation", by_deviation @ given)
+    yield ("standardised by the standard deviation", by_deviation @ given)
     ranks = np.stack([np.searchsorted(np.sort(u), t) for u, t in zip(usual.T, test.T, strict=True)], axis=1)
-    yield Arm("ensemble", "percentiles averaged", ranks @ given)
+    yield ("percentiles averaged", ranks @ given)
+    others: dict[str, dict[str, Any]] = {
+        "8 agents of each kind": {"n_agents": 8},
+        "200 boosted trees an agent": {"n_rounds": 200},
+        "network agents of 80 units": {"hidden_units": 80},
+    }
+    for name, changes in others.items():
+        other = dplan.DPLANEnsemble(**changes, random_state=seed).fit(task.X, task.y)
+        yield (name, other.anomaly_score(task.X_test))
+    inside = RawReward(random_state=seed).fit(task.X, task.y)
+    yield ("raw features inside the reward and explorer", inside.anomaly_score(task.X_test))
+    agents_alone = np.append(inside.member_weights_[:-1], 0.0)
+    alone = inside._member_scores(inside._arrange(task.X_test)) @ agents_alone
+    yield ("raw features inside the reward, no explorer", alone)
 
 
-def label_counts(task: Task, seed: int) -> Iterator[Arm]:
+def few_labels(task: Task, seed: int, count: int) -> Iterator[Arm]:
     """Learn from the first few labelled rows alone; the others are taken out of the table."""
-    labelled = np.flatnonzero(task.y)
-    for count in LABELS:
-        kept = np.ones(len(task.y), dtype=bool)
-        kept[labelled[count:]] = False
-        for name in RIVALS:
-            detector = getattr(dplan, name)(random_state=seed).fit(task.X[kept], task.y[kept])
-            yield Arm(f"{count} labels", name, detector.anomaly_score(task.X_test))
+    kept = np.ones(len(task.y), dtype=bool)
+    kept[np.flatnonzero(task.y)[count:]] = False
+    for name in RIVALS:
+        detector = getattr(dplan, name)(random_state=seed).fit(task.X[kept], task.y[kept])
+        yield (name, detector.anomaly_score(task.X_test))
 
 
-def wrong_labels(task: Task, seed: int) -> Iterator[Arm]:
+def wrong_labels(task: Task, seed: int, share: float) -> Iterator[Arm]:
     """Label some unlabelled rows as known anomalies, in place of true ones."""
     labelled, unlabelled = np.flatnonzero(task.y), np.flatnonzero(task.y == 0)
-    for share in NOISE:
-        rng = np.random.default_rng(seed)
-        count = round(share * len(labelled))
-        y = task.y.copy()
-        y[rng.choice(unlabelled, count, replace=False)] = task.y[labelled[0]]
-        kept = np.ones(len(y), dtype=bool)
-        kept[rng.choice(labelled, count, replace=False)] = False
-        for name in ("DPLANEnsemble", "DPLAN", "BoostedBaseline", "LogisticBaseline"):
-            detector = getattr(dplan, name)(random_state=seed).fit(task.X[kept], y[kept])
-            yield Arm(f"{share:.0%} wrong labels", name, detector.anomaly_score(task.X_test))
+    rng = np.random.default_rng(seed)
+    count = round(share * len(labelled))
+    y = task.y.copy()
+    y[rng.choice(unlabelled, count, replace=False)] = task.y[labelled[0]]
+    kept = np.ones(len(y), dtype=bool)
+    kept[rng.choice(labelled, count, replace=False)] = False
+    for name in ("DPLANEnsemble", "DPLAN", "BoostedBaseline", "LogisticBaseline"):
+        detector = getattr(dplan, name)(random_state=seed).fit(task.X[kept], y[kept])
+        yield (name, detector.anomaly_score(task.X_test))
 
 
 GROUPS: dict[str, Callable[[Task, int], Iterator[Arm]]] = {
     "agent": agents,
     "ensemble": ensembles,
-    "labels": label_counts,
-    "noise": wrong_labels,
+    **{f"{count} labels": partial(few_labels, count=count) for count in LABELS},
+    **{f"{share:.0%} wrong labels": partial(wrong_labels, share=share) for share in NOISE},
 }
 
 
@@ -158,29 +183,29 @@ def main() -> None:
     arguments.add_argument("--seeds", default="100,101,102")
     arguments.add_argument("--group", action="append", choices=GROUPS)
     chosen = arguments.parse_args()
-    there = {(record["part"], record["scenario"], record["seed"]) for record in read()}
+    there = {(record["group"], record["scenario"], record["seed"]) for record in read()}
     for seed in map(int, chosen.seeds.split(",")):
         for dataset in PAPER_DATASETS:
             for task_id in scenarios("one-class", dataset):
-                for part in chosen.group or GROUPS:
-                    if (part, task_id, seed) not in there:
-                        write(part, task_id, seed, scenario(task_id, seed=seed, dataset=load(dataset)))
+                for group in chosen.group or GROUPS:
+                    if (group, task_id, seed) not in there:
+                        write(group, task_id, seed, scenario(task_id, seed=seed, dataset=load(dataset)))
 
 
-def write(part: str, task_id: str, seed: int, task: Task) -> None:
+def write(group: str, task_id: str, seed: int, task: Task) -> None:
     """Measure one group of arms on one task; its lines are written together, or none of them."""
     started = time.perf_counter()
     lines = []
     with threadpool_limits(1):
-        for arm in GROUPS[part](task, seed):
-            found = measure(task, arm.scores)
-            figures = {name: round(found[name], 4) for name in FIGURES}
-            place = {"part": part, "group": arm.group, "arm": arm.name, "scenario": task_id, "seed": seed}
+        for name, scores in GROUPS[group](task, seed):
+            found = measure(task, scores)
+            figures = {figure: round(found[figure], 4) for figure in FIGURES}
+            place = {"group": group, "arm": name, "scenario": task_id, "seed": seed}
             lines.append(json.dumps({**place, **figures}, ensure_ascii=False))
     RECORDS.parent.mkdir(exist_ok=True)
     with RECORDS.open("a", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
-    print(f"{part}: {task_id}, seed {seed}: {time.perf_counter() - started:.0f} s", flush=True)
+    print(f"{group}: {task_id}, seed {seed}: {time.perf_counter() - started:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

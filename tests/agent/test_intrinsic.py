@@ -8,7 +8,7 @@ from worlds import make_agent, make_world
 
 from dplan import perceptron
 from dplan.agent.forest import average_path_length, grow, isolation_scores, new_forest
-from dplan.agent.intrinsic import intrinsic_reward, refresh, rescale
+from dplan.agent.intrinsic import AS_THEY_ARE, RANK, RAW, intrinsic_reward, new_novelty, refresh, rescale
 
 
 def grown(rows, n_trees=100, tree_size=256, seed=0):
@@ -64,11 +64,45 @@ def test_rows_that_are_all_alike_end_at_the_root():
     assert isolation_scores(forest, rows) == pytest.approx(0.5, abs=1e-6)  # E[h] = c(256)
 
 
-def test_rescaling_goes_by_the_limits_and_clips():
+def test_rescaling_goes_by_the_extremes_and_clips():
     scores = np.array([0.3, 0.4, 0.5, 0.6, 0.7], dtype=np.float32)
-    limits = np.array([0.4, 0.6], dtype=np.float32)
-    assert rescale(scores, limits).tolist() == pytest.approx([0, 0, 0.5, 1, 1], abs=1e-6)
-    assert rescale(scores, np.array([0.4, 0.4], dtype=np.float32)).tolist() == [0] * 5
+    usual = np.array([0.4, 0.42, 0.6], dtype=np.float32)
+    assert rescale(scores, usual).tolist() == pytest.approx([0, 0, 0.5, 1, 1], abs=1e-6)
+    assert rescale(scores, np.full(3, 0.4, dtype=np.float32)).tolist() == [0] * 5
+
+
+def test_rescaling_by_rank_and_not_at_all():
+    scores = np.array([0.3, 0.41, 0.6, 0.7], dtype=np.float32)
+    usual = np.array([0.4, 0.42, 0.5, 0.6], dtype=np.float32)
+    assert rescale(scores, usual, RANK).tolist() == [0, 0.25, 0.75, 1]
+    assert rescale(scores, usual, AS_THEY_ARE).tolist() == scores.tolist()
+
+
+def test_rewards_by_rank_are_spread_evenly_and_order_rows_as_minmax_does():
+    world = make_world(n_unlabelled=600)
+    agent, by_extremes, _ = make_agent(world)
+    by_rank = new_novelty(world, agent.theta, 20, 256, scaling=RANK)
+    for novelty in (by_extremes, by_rank):
+        refresh(novelty, world, agent.theta, agent.sizes, np.random.default_rng(0))
+    assert by_rank.rewards[20:].mean() == pytest.approx(0.5, abs=0.02)
+    assert spearmanr(by_rank.rewards[20:], by_extremes.rewards[20:]).statistic == pytest.approx(1, abs=1e-6)
+
+
+def test_a_forest_on_raw_rows_does_not_ask_the_network():
+    world = make_world(n_unlabelled=600)
+    agent, _, _ = make_agent(world)
+    raw = new_novelty(world, agent.theta, 20, 256, features=RAW)
+    rewards = []
+    for factor in (1, -3):
+        agent.theta[:] *= factor
+        refresh(raw, world, agent.theta, agent.sizes, np.random.default_rng(0))
+        rewards.append([intrinsic_reward(raw, world, agent.sizes, row) for row in range(620)])
+    assert rewards[0] == rewards[1]
+    np.testing.assert_allclose(
+        rewards[0][20:],
+        rescale(isolation_scores(raw.forest, world.rows[20:620]), raw.usual),
+        atol=1e-6,
+    )
 
 
 def test_rewards_span_0_to_1_over_the_unlabelled_rows():

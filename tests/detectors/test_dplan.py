@@ -34,7 +34,14 @@ PAPER = {
     "intrinsic_reward": True,
     "dropout": 0.0,
 }
-READINGS = {"optimizer": "rmsprop", "l2": 0.01, "scale": True, "momentum": 0.0}
+READINGS = {
+    "optimizer": "rmsprop",
+    "l2": 0.01,
+    "scale": True,
+    "momentum": 0.0,
+    "novelty_features": "embedding",
+    "novelty_scaling": "minmax",
+}
 
 
 def test_defaults_are_the_papers_and_our_readings():
@@ -82,6 +89,8 @@ def test_numbers_must_lie_in_their_interval(name):
         ("optimizer", "adam"),
         ("sampler", "nearest"),
         ("intrinsic_reward", "no"),
+        ("novelty_features", "both"),
+        ("novelty_scaling", None),
     ],
 )
 def test_other_parameters_are_checked_too(name, value):

@@ -10,8 +10,14 @@ from dplan.agent.environment import World, random_unlabelled
 from dplan.agent.forest import Forest, grow, isolation_scores, new_forest
 from dplan.perceptron import Floats, Sizes, embed
 
-# min–max is taken over this many rows of D^u: enough for the extremes, whatever the size of the data.
+# Scores are rescaled by those of this many rows of D^u: enough for the extremes, whatever the size of the data.
 RESCALING_ROWS = 5_000
+
+# How isolation scores become rewards, and what the forest sees. Numbers, because compiled code compares them.
+MINMAX, RANK, AS_THEY_ARE = 0, 1, 2
+SCALINGS = {"minmax": MINMAX, "rank": RANK, "none": AS_THEY_ARE}
+EMBEDDED, RAW = 0, 1
+FEATURES = {"embedding": EMBEDDED, "raw": RAW}
 
 
 class Novelty(NamedTuple):
@@ -19,17 +25,28 @@ class Novelty(NamedTuple):
 
     forest: Forest
     frozen: Floats  # θ̂^e, with the rest of θ
-    limits: Floats  # lowest and highest isolation score over D^u
+    usual: Floats  # isolation scores over D^u, rising
     rewards: Floats  # r^i per row of the world, NaN until the row is visited
+    scaling: int
+    features: int
 
 
-def new_novelty(world: World, theta: Floats, n_trees: int, tree_size: int) -> Novelty:
+def new_novelty(
+    world: World,
+    theta: Floats,
+    n_trees: int,
+    tree_size: int,
+    scaling: int = MINMAX,
+    features: int = EMBEDDED,
+) -> Novelty:
     """Return the intrinsic reward before its first refresh."""
     return Novelty(
         forest=new_forest(n_trees, min(tree_size, world.n_unlabelled)),
         frozen=theta.copy(),
-        limits=np.zeros(2, dtype=np.float32),
+        usual=np.zeros(min(RESCALING_ROWS, world.n_unlabelled), dtype=np.float32),
         rewards=np.full(world.n_labelled + world.n_unlabelled, np.nan, dtype=np.float32),
+        scaling=scaling,
+        features=features,
     )
 
 
@@ -38,33 +55,47 @@ def intrinsic_reward(novelty: Novelty, world: World, sizes: Sizes, row: int) -> 
     """Return r^i = f(s; θ̂^e) of a row."""
     if np.isnan(novelty.rewards[row]):
         # The forest stands still until its next refresh, so each row is asked about once.
-        embedded = embed(novelty.frozen, sizes, world.rows[row : row + 1])
-        novelty.rewards[row] = rescale(isolation_scores(novelty.forest, embedded), novelty.limits)[0]
+        scores = isolation_scores(novelty.forest, _seen(novelty, sizes, world.rows[row : row + 1]))
+        novelty.rewards[row] = rescale(scores, novelty.usual, novelty.scaling)[0]
     return float(novelty.rewards[row])
 
 
 @compiled
 def refresh(novelty: Novelty, world: World, theta: Floats, sizes: Sizes, rng: np.random.Generator) -> None:
-    """Set θ̂^e = θ^e, grow a new forest on ψ(D^u; θ̂^e) and take the limits for rescaling."""
+    """Set θ̂^e = θ^e, grow a new forest on ψ(D^u; θ̂^e) and take the scores for rescaling."""
     novelty.frozen[:] = theta
     forest = novelty.forest
     for tree in range(forest.features.shape[0]):
         # D^u is in random order, so a stretch of it at a random place is a random sample without replacement.
         start = random_unlabelled(world, rng)
-        grow(forest, tree, embed(theta, sizes, world.rows[start : start + forest.tree_size]), rng)
+        grow(forest, tree, _seen(novelty, sizes, world.rows[start : start + forest.tree_size]), rng)
 
-    first, last = world.n_labelled, world.n_labelled + min(RESCALING_ROWS, world.n_unlabelled)
-    scores = isolation_scores(forest, embed(theta, sizes, world.rows[first:last]))
-    novelty.limits[0], novelty.limits[1] = scores.min(), scores.max()
+    first, last = world.n_labelled, world.n_labelled + len(novelty.usual)
+    scores = isolation_scores(forest, _seen(novelty, sizes, world.rows[first:last]))
+    novelty.usual[:] = np.sort(scores)
     novelty.rewards[:] = np.nan
-    novelty.rewards[first:last] = rescale(scores, novelty.limits)
+    novelty.rewards[first:last] = rescale(scores, novelty.usual, novelty.scaling)
 
 
 @compiled
-def rescale(scores: Floats, limits: Floats) -> NDArray[np.float32]:
-    """Bring isolation scores into [0, 1] by the extremes over D^u; rows outside of these are clipped."""
+def _seen(novelty: Novelty, sizes: Sizes, rows: Floats) -> Floats:
+    """Return what the forest sees of rows: ψ(s; θ̂^e), or the rows themselves."""
+    return rows if novelty.features == RAW else embed(novelty.frozen, sizes, rows)
+
+
+@compiled
+def rescale(scores: Floats, usual: Floats, scaling: int = MINMAX) -> NDArray[np.float32]:
+    """Bring isolation scores into [0, 1], given those of D^u in rising order.
+
+    By their extremes, rows outside of which are clipped; or by the share of D^u that scores lower. Unscaled scores lie
+    in (0, 1] as well, but most of them near 0.5.
+    """
+    if scaling == AS_THEY_ARE:
+        return scores
     rescaled = np.zeros_like(scores)
-    if limits[1] > limits[0]:  # else every row of D^u looks the same, and none is novel
+    if scaling == RANK:
+        rescaled[:] = np.searchsorted(usual, scores) / len(usual)
+    elif usual[-1] > usual[0]:  # else every row of D^u looks the same, and none is novel
         for i in range(len(scores)):
-            rescaled[i] = min(max((scores[i] - limits[0]) / (limits[1] - limits[0]), 0), 1)
+            rescaled[i] = min(max((scores[i] - usual[0]) / (usual[-1] - usual[0]), 0), 1)
     return rescaled

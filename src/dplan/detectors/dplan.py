@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dplan import perceptron
 from dplan.agent.environment import ANOMALOUS, SAMPLERS, STRETCH_ROWS, World, ring_order
-from dplan.agent.intrinsic import new_novelty
+from dplan.agent.intrinsic import FEATURES, SCALINGS, new_novelty
 from dplan.agent.network import OPTIMIZERS, Learning, new_agent
 from dplan.agent.training import Schedule, new_memory, train
 from dplan.detectors._base import Callback, Detector
@@ -111,6 +111,12 @@ class DPLAN(Detector):
         draws from all rows alike, as in the paper's ablation REnv.
     intrinsic_reward : bool, default=True
         Whether the isolation forest adds to the reward. From the paper; its ablation ERew switches it off.
+    novelty_features : {"embedding", "raw"}, default="embedding"
+        What the forest sees: the agent's embedding, as in the paper, or the columns themselves. "raw" is from us, to be
+        tried.
+    novelty_scaling : {"minmax", "rank", "none"}, default="minmax"
+        How its scores become rewards: by their extremes over the unlabelled rows, by the share of unlabelled rows that
+        score lower, or as they are. Our reading: the paper wants [0, 1] and does not say how.
     n_trees : int, default=100
         Trees of the forest. From iForest's recommended settings, as the paper says.
     tree_size : int, default=256
@@ -205,6 +211,8 @@ class DPLAN(Detector):
         l2: float = 0.01,
         sampler: str = "proximity",
         intrinsic_reward: bool = True,
+        novelty_features: str = "embedding",
+        novelty_scaling: str = "minmax",
         n_trees: int = 100,
         tree_size: int = 256,
         scale: bool = True,
@@ -236,6 +244,8 @@ class DPLAN(Detector):
         self.l2 = l2
         self.sampler = sampler
         self.intrinsic_reward = intrinsic_reward
+        self.novelty_features = novelty_features
+        self.novelty_scaling = novelty_scaling
         self.n_trees = n_trees
         self.tree_size = tree_size
         self.scale = scale
@@ -255,6 +265,8 @@ class DPLAN(Detector):
             raise ValueError(f'momentum goes with optimizer="rmsprop", not {self.optimizer!r}; leave it 0.')
         check_choice("sampler", self.sampler, SAMPLERS)
         check_flag("intrinsic_reward", self.intrinsic_reward)
+        check_choice("novelty_features", self.novelty_features, FEATURES)
+        check_choice("novelty_scaling", self.novelty_scaling, SCALINGS)
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Go on training from the current weights, for instance when new labels have arrived.
@@ -312,7 +324,14 @@ class DPLAN(Detector):
                 n_steps=schedule.n_steps - schedule.warmup_steps + warmup_steps,
                 epsilon_start=schedule.epsilon_end,
             )
-        novelty = new_novelty(world, agent.theta, int(self.n_trees), int(self.tree_size))
+        novelty = new_novelty(
+            world,
+            agent.theta,
+            int(self.n_trees),
+            int(self.tree_size),
+            SCALINGS[self.novelty_scaling],
+            FEATURES[self.novelty_features],
+        )
         memory = new_memory(int(min(self.replay_size, schedule.n_steps)))
         self.weights_, self.layer_sizes_ = agent.theta, agent.sizes
         for episode in train(
