@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from dplan.agent.environment import ANOMALOUS
 from dplan.agent.network import N_ACTIONS
-from dplan.detectors._trees import Trees, some_trees
+from dplan.detectors._trees import Trees
+from dplan.perceptron import Floats
 
 # Of the network's outputs, for detectors whose score is a weighted sum of them.
 _OUTPUT_WEIGHTS = {"DPLAN": (0.0, 1.0), "DevNet": (1.0,), "DUA": (1.0,), "PReNet": (0.5, 0.5)}
@@ -18,7 +19,7 @@ _NOTHING = np.zeros(0)
 
 
 class Parts(NamedTuple):
-    """A score as ``constant`` and a sum of up to three parts."""
+    """A score as ``constant`` and a sum of up to four parts."""
 
     output_weights: NDArray[np.float64] = _NOTHING  # of the outputs of the detector's network
     trees: Trees | None = None
@@ -26,6 +27,8 @@ class Parts(NamedTuple):
     forest: Trees | None = None  # adds its weight times 2^(-mean path length / usual path length)
     usual_path_length: float = 1.0
     forest_weight: float = 1.0
+    neighbours: Floats | None = None  # adds its weight times the mean distance to the nearest of each sample
+    neighbours_weight: float = 1.0
     constant: float = 0.0
 
 
@@ -58,12 +61,15 @@ def _parts_of_ensemble(detector: Any) -> Parts:
     n_networks = int(detector.layer_sizes_[-1]) // N_ACTIONS
     output_weights = np.zeros(int(detector.layer_sizes_[-1]))
     output_weights[ANOMALOUS::N_ACTIONS] = factors[:n_networks]
-    n_forest = int(detector.n_trees)
+    tree_agents = detector._tree_agents()
+    rounds = [len(trees.roots) for trees in tree_agents]
     return Parts(
         output_weights=output_weights,
-        trees=some_trees(detector.trees_, n_forest, len(detector.trees_.roots)),
-        tree_weights=np.repeat(factors[n_networks:-1], int(detector.n_rounds)),
-        forest=some_trees(detector.trees_, 0, n_forest),
+        trees=detector.trees_ if tree_agents else None,
+        tree_weights=np.repeat(factors[n_networks : n_networks + len(rounds)], rounds),
+        neighbours=detector.neighbours_,
+        neighbours_weight=float(factors[-2]),
+        forest=detector.forest_,
         usual_path_length=detector.usual_path_length_,
         forest_weight=float(factors[-1]),
         constant=-float(factors @ detector.middles_),

@@ -44,7 +44,7 @@ _ENTRIES = [
     ),
     Entry(
         "DPLANEnsemble",
-        "agents of several kinds and an explorer of the raw features",
+        "agents of several kinds and explorers of the raw features",
         "our own, beyond the paper",
         uses_labels=True,
         module="dplan.detectors.ensemble",

@@ -15,14 +15,19 @@ feature without influence gets exactly zero, nothing is drawn at random, and the
 background row instead of the 2^features of the Shapley value itself.
 """
 
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dplan._blas import single_threaded_blas
-from dplan._replacing import changes_of_network, single_output
+from dplan._replacing import Changes, changes_of_network, single_output
+from dplan._replacing_in_neighbours import changes_of_neighbours
 from dplan._replacing_in_trees import changes_of_forest, changes_of_trees
 from dplan._score_parts import Parts, score_parts
 from dplan.detectors._base import Detector
@@ -171,14 +176,20 @@ def _changes_by_scoring(
 def _changes_of_parts(
     detector: Any, parts: Parts, rows: Floats, usual: Floats, feature_of: NDArray[np.int64], n_features: int
 ) -> NDArray[np.float64]:
-    """Do the same part by part."""
-    changes = np.zeros((2, len(rows), n_features))
+    """Do the same part by part, each in a thread of its own: they hold no lock."""
     replacing = (rows, usual, feature_of, n_features)
+    kernels: list[Callable[..., Changes]] = []
     if len(parts.output_weights):
-        theta, sizes = single_output(detector.weights_, detector.layer_sizes_, parts.output_weights)
-        changes += changes_of_network(theta, sizes, *replacing)
+        network = single_output(detector.weights_, detector.layer_sizes_, parts.output_weights)
+        kernels.append(partial(changes_of_network, *network))
     if parts.trees is not None:
-        changes += changes_of_trees(parts.trees, parts.tree_weights, *replacing)
+        kernels.append(partial(changes_of_trees, parts.trees, parts.tree_weights))
+    if parts.neighbours is not None:
+        kernels.append(partial(changes_of_neighbours, parts.neighbours, parts.neighbours_weight))
     if parts.forest is not None:
-        changes += changes_of_forest(parts.forest, parts.usual_path_length, parts.forest_weight, *replacing)
+        kernels.append(partial(changes_of_forest, parts.forest, parts.usual_path_length, parts.forest_weight))
+    changes = np.zeros((2, len(rows), n_features))
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for found in pool.map(lambda kernel: kernel(*replacing), kernels):
+            changes += found
     return changes

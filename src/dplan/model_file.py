@@ -35,25 +35,25 @@ class _Fitted(NamedTuple):
 
     arrays: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
-    trees: bool = False
+    trees: tuple[str, ...] = ()
 
 
 _NETWORK = ("weights_", "layer_sizes_")
 _FITTED = {
     "DPLAN": _Fitted(_NETWORK),
     "DPLANEnsemble": _Fitted(
-        (*_NETWORK, "middles_", "spreads_", "member_weights_", "score_quantiles_"),
+        (*_NETWORK, "neighbours_", "middles_", "spreads_", "member_weights_", "score_quantiles_"),
         numbers=("usual_path_length_",),
-        trees=True,
+        trees=("trees_", "forest_"),
     ),
     "DevNet": _Fitted(_NETWORK),
     "DeepSAD": _Fitted((*_NETWORK, "centre_")),
     "REPEN": _Fitted((*_NETWORK, "reference_rows_", "references_")),
-    "IForest": _Fitted(numbers=("usual_path_length_",), trees=True),
+    "IForest": _Fitted(numbers=("usual_path_length_",), trees=("trees_",)),
     "DUA": _Fitted((*_NETWORK, "pseudo_anomalies_")),
     "PReNet": _Fitted((*_NETWORK, "reference_rows_"), numbers=("reference_score_",)),
     "LogisticBaseline": _Fitted(("coefficients_",), numbers=("intercept_",)),
-    "BoostedBaseline": _Fitted(trees=True),
+    "BoostedBaseline": _Fitted(trees=("trees_",)),
 }
 _TYPES: dict[str, Any] = {  # of what is not float32
     **dict.fromkeys(("layer_sizes_", "pseudo_anomalies_"), np.int64),
@@ -135,8 +135,8 @@ def save(
         )
     fitted = _FITTED[name]
     tensors = {key: getattr(detector, key) for key in ("column_low_", "column_inverse_", *fitted.arrays)}
-    if fitted.trees:
-        tensors |= {f"trees_.{key}": tree for key, tree in detector.trees_._asdict().items()}
+    for trees in fitted.trees:
+        tensors |= {f"{trees}.{key}": part for key, part in getattr(detector, trees)._asdict().items()}
     tensors |= {f"table.{key}": array for key, array in (arrays or {}).items()}
     names = getattr(detector, "feature_names_in_", None)
     description = {
@@ -233,9 +233,9 @@ def _rebuild(description: dict[str, Any], tensors: _tensors_file.Tensors) -> Det
     _check_shapes(name, arrays, n_features)
     for key, value in (arrays | numbers).items():
         setattr(detector, key, value)
-    if fitted.trees:
-        parts = {key: _checked(tensors[f"trees_.{key}"], key) for key in Trees._fields}
-        detector.trees_ = _checked_trees(Trees(**parts), n_features)
+    for trees in fitted.trees:
+        parts = {key: _checked(tensors[f"{trees}.{key}"], key) for key in Trees._fields}
+        setattr(detector, trees, _checked_trees(Trees(**parts), n_features))
     if isinstance(detector, DPLANEnsemble):
         _check_members(detector)
     detector.n_features_in_ = n_features
@@ -270,6 +270,11 @@ def _check_shapes(name: str, arrays: dict[str, NDArray[Any]], n_features: int) -
             _same((references.ndim, references.shape[0]), (3, sizes[-1]), "references_")
             if references.size == 0:
                 raise ValueError("references_ are empty")
+    if "neighbours_" in arrays:
+        neighbours = arrays["neighbours_"]
+        _same((neighbours.ndim, neighbours.shape[-1]), (3, n_features), "neighbours_")
+        if neighbours.size == 0:
+            raise ValueError("neighbours_ are empty")
     if "reference_rows_" in arrays:
         _same(arrays["reference_rows_"].shape[1:], (n_features,), "reference_rows_")
 
@@ -277,13 +282,16 @@ def _check_shapes(name: str, arrays: dict[str, NDArray[Any]], n_features: int) -
 def _check_members(ensemble: DPLANEnsemble) -> None:
     """Check that every member has its part of the network or its trees."""
     sizes = ensemble.layer_sizes_.tolist()
-    n_networks = sizes[-1] // 2
-    _same(sizes[1:], [n_networks * ensemble.hidden_units, 2 * n_networks], "units of the network agents")
-    n_boosted, rest = divmod(len(ensemble.trees_.roots) - ensemble.n_trees, ensemble.n_rounds)
-    if n_boosted < 0 or rest:
+    n_networks, rest = divmod(sizes[-1], 2)
+    if len(sizes) != 3 or n_networks == 0 or rest or sizes[1] % n_networks:
+        raise ValueError(f"{sizes} are not the layers of whole network agents")
+    n_trees, n_boosted = len(ensemble.trees_.roots), len(ensemble.member_weights_) - n_networks - 2
+    if n_boosted < 0 or (n_trees % n_boosted if n_boosted else n_trees):
         raise ValueError("the trees are not those of whole agents")
+    if len(ensemble.forest_.roots) == 0:
+        raise ValueError("the forest has no tree")
     for name in ("middles_", "spreads_", "member_weights_"):
-        _same(getattr(ensemble, name).shape, (n_networks + n_boosted + 1,), name)
+        _same(getattr(ensemble, name).shape, (n_networks + n_boosted + 2,), name)
     if not (ensemble.spreads_ > 0).all() or not (np.diff(ensemble.score_quantiles_) >= 0).all():
         raise ValueError("a spread is not positive, or quantiles are not in order")
     _same(ensemble.score_quantiles_.shape, (1001,), "score_quantiles_")

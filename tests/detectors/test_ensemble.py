@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 from sklearn.metrics import roc_auc_score
 
 import dplan
 from dplan import DPLANEnsemble, perceptron
 from dplan.detectors import ensemble
 from dplan.detectors._members import Member, agent_weights, standardised
+from dplan.detectors._neighbours import mean_nearest_distance, sample_sizes
 from dplan.detectors._side_by_side import apart, side_by_side
 from dplan.detectors._trees import some_trees, sum_of_leaves
 
@@ -49,21 +51,97 @@ def test_the_score_is_the_weighted_sum_of_standardised_members(fitted):
     rows = fitted._arrange(X)
     values = perceptron.outputs(fitted.weights_, fitted.layer_sizes_, rows)
     scores = [values[:, 2 * i + 1] for i in range(4)]
-    scores += [sum_of_leaves(some_trees(fitted.trees_, 30 + 20 * i, 50 + 20 * i), rows) for i in range(2)]
-    mean_length = sum_of_leaves(some_trees(fitted.trees_, 0, 30), rows) / 30
+    scores += [sum_of_leaves(some_trees(fitted.trees_, 20 * i, 20 * i + 20), rows) for i in range(2)]
+    assert fitted.neighbours_.shape == (4, 124, 5)  # a quarter of 1,984 unlabelled rows
+    scores.append(np.mean([cdist(rows, sample).min(axis=1) for sample in fitted.neighbours_], axis=0))
+    mean_length = sum_of_leaves(fitted.forest_, rows) / 30
     scores.append(2 ** (-mean_length / fitted.usual_path_length_))
     standard = (np.array(scores).T - fitted.middles_) / fitted.spreads_
     np.testing.assert_allclose(fitted.anomaly_score(X), standard @ fitted.member_weights_, atol=1e-4)
-    assert fitted.member_weights_[:-1].sum() == pytest.approx(1)
-    assert fitted.member_weights_[-1] == fitted.exploration
+    assert fitted.member_weights_[:-2].sum() == pytest.approx(1)
+    assert fitted.member_weights_[-2:].tolist() == pytest.approx([0.4, 0.2])
+
+
+@pytest.mark.parametrize("n_columns", [1, 5, 60])
+def test_nearest_neighbours_are_the_nearest(n_columns):
+    rng = np.random.default_rng(0)
+    rows = rng.random((700, n_columns), dtype=np.float32)
+    neighbours = rng.random((3, 40, n_columns), dtype=np.float32)
+    rows[:40] = neighbours[1]  # distances of zero, which differences of products would miss
+    found = mean_nearest_distance(neighbours, rows)
+    exact = np.mean([cdist(rows, sample).min(axis=1) for sample in neighbours], axis=0)
+    np.testing.assert_allclose(found, exact, atol=1e-4)
+    alone = [mean_nearest_distance(neighbours, rows[i : i + 1])[0] for i in range(300)]
+    np.testing.assert_array_equal(alone, found[:300])  # whatever stands beside a row
+
+
+@pytest.mark.parametrize("n_unlabelled", [1, 2, 3, 5, 17, 1000, 4095, 4096, 10**6])
+def test_neighbours_leave_rows_to_compare_with(n_unlabelled):
+    n_samples, n_each = sample_sizes(n_unlabelled)
+    assert 1 <= n_samples <= 4
+    assert 1 <= n_each <= 256
+    assert n_samples * n_each <= max(n_unlabelled / 4, 1)
+    assert n_unlabelled < 4096 or n_samples * n_each == 1024
+
+
+@pytest.mark.parametrize("n_rows", [4, 6, 9, 20])
+def test_few_rows_are_enough(n_rows):
+    X = np.random.default_rng(0).normal(size=(n_rows, 3))
+    detector = DPLANEnsemble(**{**FEW, "n_steps": 40, "warmup_steps": 20}, n_agents=1).fit(
+        X, np.arange(n_rows) < 2
+    )
+    assert np.isfinite(detector.anomaly_score(X)).all()
+
+
+def explored(X, odd):
+    """Return the shares of usual rows below odd ones: by the nearest neighbours, and by the forest."""
+    detector = DPLANEnsemble(**FEW, n_agents=1).fit(X, np.arange(len(X)) < 10)
+    *_, neighbours, forest = detector._member_scores(detector._arrange(X)).T
+    usual = np.setdiff1d(np.arange(len(X)), odd)
+    return [(scores[usual] < np.median(scores[odd])).mean() for scores in (neighbours, forest)]
+
+
+def test_neighbours_see_rows_whose_every_single_value_is_usual():
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 2, (2500, 5))
+    odd = np.arange(20, 40)
+    bits[:, 4] = bits[:, :4].sum(axis=1) % 2
+    bits[odd, 4] = 1 - bits[odd, 4]  # of the others, all five have an even sum
+    near, isolated = explored(bits + 0.1 * rng.normal(size=bits.shape), odd)
+    assert near > 0.99
+    assert isolated < 0.9
+
+
+def test_the_forest_sees_into_a_column_that_a_few_huge_values_squeeze():
+    rng = np.random.default_rng(0)
+    X = rng.random((2500, 2))
+    X[100:110, 0] = 1e6
+    odd = np.arange(20, 40)
+    X[odd, 0] = rng.uniform(5, 10, 20)
+    near, isolated = explored(X, odd)
+    assert near < 0.9
+    assert isolated > 0.95
+
+
+def test_parameters_set_after_fit_do_not_change_how_it_scores(fitted):
+    X, _ = small_task()
+    before = fitted.anomaly_score(X)
+    changed = {"n_trees": 7, "n_rounds": 3, "hidden_units": 5, "n_agents": 1, "exploration": 0.0}
+    kept = {name: getattr(fitted, name) for name in changed}
+    fitted.set_params(**changed)
+    np.testing.assert_array_equal(fitted.anomaly_score(X), before)
+    with pytest.raises(ValueError, match="20 hidden units and cannot go on with 5"):
+        fitted.partial_fit(*small_task())
+    np.testing.assert_array_equal(fitted.anomaly_score(X), before)
+    fitted.set_params(**kept)
 
 
 def test_uncertainty_is_0_where_all_agree_and_grows_as_they_part(fitted, monkeypatch):
     X, _ = small_task()
-    n_agents = len(fitted.member_weights_) - 1
+    n_agents = len(fitted.member_weights_) - 2
     found = []
     for gap in (0.0, 1.0, 3.0):
-        said = np.append(0.5 + gap * (np.arange(n_agents) % 2), 9.0)  # the explorer's word is no disagreement
+        said = np.append(0.5 + gap * (np.arange(n_agents) % 2), [9.0, -9.0])  # explorers' words do not count
         monkeypatch.setattr(fitted, "_member_scores", lambda rows, said=said: np.tile(said, (len(rows), 1)))
         found.append(fitted.uncertainty(X[:10]))
     np.testing.assert_allclose(found[0], 0, atol=1e-12)
@@ -145,8 +223,7 @@ def test_trees_do_not_know_what_they_held_out():
     detector = DPLANEnsemble(**{**FEW, "n_steps": 200}, n_agents=8).fit(X, np.arange(3000) < 8)
     errors = np.array(detector.history_["held_out_error"]).reshape(8, 3)[:, 2]
     everything = DPLANEnsemble(**{**FEW, "n_steps": 200}, n_agents=1).fit(X, np.arange(3000) < 7)
-    tree_agent = some_trees(everything.trees_, 30, 50)
-    learned = sum_of_leaves(tree_agent, everything._arrange(X))
+    learned = sum_of_leaves(everything.trees_, everything._arrange(X))
     above = [(learned[7:] > learned[i]).mean() for i in range(7)]
     assert errors.mean() > np.mean(above) + 0.05  # had they learned them, they would rank as high
 
@@ -160,7 +237,7 @@ def test_with_few_labels_nothing_is_held_out(monkeypatch, n_known, n_agents, hel
     else:
         assert all(len(job.learned) == n_known for job in jobs)
         assert np.isnan(detector.history_["held_out_error"]).all()
-        weights = detector.member_weights_[:-1]
+        weights = detector.member_weights_[:-2]
         n_networks = 2 * n_agents
         assert weights[:n_networks].sum() == pytest.approx(0.5)
         assert weights[n_networks:].sum() == pytest.approx(0.5)
@@ -212,7 +289,7 @@ def test_a_training_cut_short_still_scores_and_is_saved(n_members, tmp_path):
 
     detector = DPLANEnsemble(**FEW, n_agents=3, callback=stop).fit(X, y)
     assert len(detector.history_["seconds"]) == len(rounds) == n_members
-    assert len(detector.member_weights_) == n_members + 1
+    assert len(detector.member_weights_) == n_members + 2
     np.testing.assert_array_equal(detector.anomaly_score(X[:3]), rounds[-1])
     assert roc_auc_score(np.arange(800) < 40, detector.anomaly_score(X)) > 0.9
     detector.save(tmp_path / "m.dplan")
@@ -220,7 +297,7 @@ def test_a_training_cut_short_still_scores_and_is_saved(n_members, tmp_path):
     np.testing.assert_array_equal(again.anomaly_score(X), detector.anomaly_score(X))
     np.testing.assert_array_equal(again.uncertainty(X), detector.uncertainty(X))
     again.set_params(callback=None).partial_fit(X, y)  # and it can go on
-    assert len(again.member_weights_) == 10
+    assert len(again.member_weights_) == 11
 
 
 def test_exploration_finds_what_no_label_speaks_of():
@@ -229,14 +306,14 @@ def test_exploration_finds_what_no_label_speaks_of():
     unknown = np.arange(2000)[1000:1010]
     usual = np.arange(2000) >= 1010
     percentiles = {}
-    for exploration in (0.0, 0.4, 2.0):
+    for exploration in (0.0, 0.6, 2.0):
         detector = DPLANEnsemble(**FEW, n_agents=1, exploration=exploration).fit(X, y)
         scores = detector.anomaly_score(X)
         percentiles[exploration] = np.mean([(scores[usual] < scores[i]).mean() for i in unknown])
         assert roc_auc_score(np.arange(2000) < 40, scores) > 0.95  # the known kind is not forgotten for it
-    assert percentiles[0.4] > 0.9
-    assert percentiles[0.4] > percentiles[0.0] + 0.1
-    assert percentiles[2.0] >= percentiles[0.4]
+    assert percentiles[0.6] > 0.9
+    assert percentiles[0.6] > percentiles[0.0] + 0.1
+    assert percentiles[2.0] >= percentiles[0.6]
 
 
 def second_kind(seed=5):
@@ -248,7 +325,7 @@ def second_kind(seed=5):
     return X, y, later
 
 
-@pytest.mark.parametrize("exploration", [0.0, 0.4])
+@pytest.mark.parametrize("exploration", [0.0, 0.6])
 def test_partial_fit_learns_a_newly_labelled_class_and_keeps_the_old_one(exploration):
     X, y, later = second_kind()
     detector = DPLANEnsemble(**FEW, n_agents=2, exploration=exploration).fit(X, y)

@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from dplan import perceptron
 from dplan._score_parts import NAMES, score_parts
+from dplan.detectors._neighbours import mean_nearest_distance
 from dplan.detectors._trees import some_trees, sum_of_leaves
 from dplan.explain import _changes_by_scoring, _changes_of_parts, _scaled, effects
 
@@ -82,6 +83,8 @@ def test_the_parts_add_up_to_the_score(name):
     if parts.trees is not None:
         for tree, weight in enumerate(parts.tree_weights):
             total += weight * sum_of_leaves(some_trees(parts.trees, tree, tree + 1), rows)
+    if parts.neighbours is not None:
+        total += parts.neighbours_weight * mean_nearest_distance(parts.neighbours, rows)
     if parts.forest is not None:
         mean_length = sum_of_leaves(parts.forest, rows) / len(parts.forest.roots)
         total += parts.forest_weight * 2 ** (-mean_length / parts.usual_path_length)
@@ -96,7 +99,7 @@ def test_every_detector_is_explained_fast_but_those_that_cannot_be():
 def test_an_ensemble_cut_short_is_explained_too():
     X = _RNG.normal(size=(200, 4))
     detector = clone(QUICK["DPLANEnsemble"]).set_params(callback=lambda *_: True).fit(X, np.arange(200) < 20)
-    assert len(detector.member_weights_) == 2  # one network agent and the explorer
+    assert len(detector.member_weights_) == 3  # one network agent and the explorers
     found = effects(detector, X[:5], X[50:])
     np.testing.assert_allclose(found.baseline + found.effects.sum(axis=1), found.scores, atol=1e-5)
 

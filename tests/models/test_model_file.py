@@ -16,7 +16,7 @@ from saved import quick_model
 from sklearn.base import clone
 
 import dplan
-from dplan import ModelFileError, _tensors_file, model_file
+from dplan import ModelFileError, _tensors_file, model_file, perceptron
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.dplan"))
 
@@ -219,6 +219,12 @@ def put(key, place, value):
     return lambda d, t: t[key].__setitem__(place, value)
 
 
+def one_more(tensors, layer):
+    sizes = tensors["layer_sizes_"].copy()
+    sizes[layer] += 1
+    tensors.update(layer_sizes_=sizes, weights_=np.zeros(perceptron.n_parameters(sizes), dtype=np.float32))
+
+
 ENSEMBLE_LIES = {
     "a member more": lambda d, t: t.update({key: np.append(t[key], 1.0) for key in MEMBER_ARRAYS}),
     "a member less": lambda d, t: t.update({key: t[key][1:] for key in MEMBER_ARRAYS}),
@@ -227,11 +233,14 @@ ENSEMBLE_LIES = {
     "a negative spread": put("spreads_", 0, -1.0),
     "a spread that is none": put("spreads_", 0, np.nan),
     "middles of another type": lambda d, t: t.update(middles_=t["middles_"].astype(np.float32)),
-    "more agents than outputs": lambda d, t: d["parameters"].update(hidden_units=10),
-    "trees of half an agent": lambda d, t: d["parameters"].update(n_rounds=3),
-    "rounds of a tree each": lambda d, t: d["parameters"].update(n_rounds=1),
-    "more trees than there are": lambda d, t: d["parameters"].update(n_trees=1000),
-    "a tree less": lambda d, t: t.update({key: t[key][1:] for key in ("trees_.roots", "trees_.depths")}),
+    "a hidden unit that is no agent's": lambda d, t: one_more(t, 1),
+    "an output that is no agent's": lambda d, t: one_more(t, 2),
+    "a forest without trees": lambda d, t: t.update(
+        {f"forest_.{k}": t[f"forest_.{k}"][:0] for k in ("roots", "depths")}
+    ),
+    "no neighbours": lambda d, t: t.update(neighbours_=t["neighbours_"][:, :0]),
+    "neighbours of other columns": lambda d, t: t.update(neighbours_=t["neighbours_"][:, :, 1:].copy()),
+    "neighbours in no samples": lambda d, t: t.update(neighbours_=t["neighbours_"][0]),
     "quantiles out of order": put("score_quantiles_", 500, 1e6),
     "too few quantiles": lambda d, t: t.update(score_quantiles_=t["score_quantiles_"][:-1]),
     "no path length": lambda d, t: d["numbers"].update(usual_path_length_=0),

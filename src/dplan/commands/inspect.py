@@ -78,11 +78,11 @@ def _ranges(detector: Any) -> list[tuple[str, float, float]]:
 def _members(detector: Any) -> list[str]:
     """Tell how many agents of each kind there are and what they weigh together."""
     n_networks = int(detector.layer_sizes_[-1]) // 2
-    *agents, explorer = detector.member_weights_.tolist()
+    *agents, neighbours, forest = detector.member_weights_.tolist()
     networks, trees = agents[:n_networks], agents[n_networks:]
     kinds = {"slow": networks[::2], "fast": networks[1::2], "tree": trees}
     told = [f"{kind} agents {sum(own):.2f} ({len(own)})" for kind, own in kinds.items() if own]
-    return [*told, f"explorer {explorer:.2f}"]
+    return [*told, f"nearest neighbours {neighbours:.2f}", f"isolation forest {forest:.2f}"]
 
 
 def _differing(detector: Any) -> str:

@@ -19,11 +19,11 @@ _ERROR_FLOOR = 0.01
 
 
 class Member(NamedTuple):
-    """One agent, or the explorer: what it learned, and what its scores are standardised by."""
+    """One agent, or an explorer: what it learned, and what its scores are standardised by."""
 
     kind: str
     theta: Floats | None  # of a network agent
-    trees: Trees | None
+    trees: Trees | None  # of a tree agent
     middle: float
     spread: float
     error: float  # the mean share of unlabelled rows above its held-out anomalies; NaN if it held none out

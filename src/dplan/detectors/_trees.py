@@ -104,6 +104,11 @@ def join_trees(trees: Sequence[Trees]) -> Trees:
     >>> both.roots, sum_of_leaves(both, np.array([[0.0], [1.0]], dtype=np.float32))
     (array([0, 3], dtype=int32), array([20., 40.]))
     """
+    if not trees:
+        no_trees, no_nodes = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32)
+        return Trees(
+            no_trees, no_trees, no_nodes.reshape(0, 2), no_nodes, np.zeros(0, np.float32), np.zeros(0)
+        )
     starts = np.cumsum([0, *(len(tree.values) for tree in trees)])[:-1].astype(np.int32)
     moved = [
         tree._replace(roots=tree.roots + start, children=tree.children + start)

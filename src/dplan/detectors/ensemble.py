@@ -1,4 +1,4 @@
-"""DPLANEnsemble: many agents with two kinds of mind, and an explorer of the raw features. Our own, beyond the paper."""
+"""DPLANEnsemble: many agents with two kinds of mind, and explorers of the raw features. Our own, beyond the paper."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -18,9 +18,10 @@ from dplan.detectors._base import Callback, Detector
 from dplan.detectors._checks import check_integer, check_number
 from dplan.detectors._isolation import labelled_or_stand_ins
 from dplan.detectors._members import KINDS, Member, agent_weights, boosted_trees, isolation, standardised
+from dplan.detectors._neighbours import mean_nearest_distance, sample_sizes
 from dplan.detectors._scaling import no_scale
 from dplan.detectors._side_by_side import apart, side_by_side
-from dplan.detectors._trees import complete_trees, join_trees, some_trees, sum_of_leaves
+from dplan.detectors._trees import Trees, complete_trees, join_trees, some_trees, sum_of_leaves
 from dplan.detectors.dplan import DPLAN
 from dplan.perceptron import Floats
 
@@ -35,6 +36,11 @@ _FAST: dict[str, Any] = {"sampler": "uniform", "momentum": 0.95, "gradient_decay
 # hidden anomalies among them weigh little.
 _NETWORK_ROWS, _TREE_ROWS = 20_000, 5_000
 _REFERENCE_ROWS = 10_000  # against which scores are standardised
+
+# What each explorer has of their weight. Neighbours find more on most tables; the forest sees small differences in
+# columns that a few huge values have squeezed together.
+_NEIGHBOURS_SHARE, _FOREST_SHARE = 2 / 3, 1 / 3
+_N_EXPLORERS = 2
 
 # With fewer labels than this, every agent learns from all of them and none is held out.
 _FEWEST_LABELS_TO_HOLD_OUT = 8
@@ -53,7 +59,7 @@ class Job(NamedTuple):
 
 
 class DPLANEnsemble(Detector):
-    """Agents of several kinds, each with its own experience, and an explorer of the raw features. The recommended one.
+    """Agents of several kinds, each with its own experience, and explorers of the raw features. The recommended one.
 
     Three things were found out about DPLAN (``docs/ensemble.md``): drawing unlabelled rows uniformly is better than by
     proximity; many agents are better than one, and no single speed of learning is right everywhere; and an isolation
@@ -63,7 +69,8 @@ class DPLANEnsemble(Detector):
     - Half of the score comes from network agents, DPLAN's own, that learn slowly or fast. The other half comes from
       agents whose action values are boosted trees: if rows are drawn uniformly, what comes next does not depend on
       what the agent does, so the action value is the expected reward and can be learned directly.
-    - An isolation forest on the raw features adds what is rare in itself, labelled or not.
+    - Two explorers of the raw features add what is rare in itself, labelled or not: the distance to the nearest
+      neighbours among unlabelled rows, and an isolation forest.
     - Each one's scores are standardised against unlabelled rows, by the distance from their median to their 0.9
       quantile: an agent that sets a few rows far apart from all others is heard where it does so.
     - Held-out known anomalies tell how much each kind of agent is worth on this table.
@@ -78,8 +85,9 @@ class DPLANEnsemble(Detector):
         Steps of a network agent, as in `DPLAN`.
     n_rounds : int, default=50
         Boosted trees of a tree agent.
-    exploration : float, default=0.4
-        Weight of the isolation forest beside all agents together, which have 1.
+    exploration : float, default=0.6
+        Weight of the explorers beside all agents together, which have 1. Two thirds of it go to the nearest
+        neighbours, one third to the isolation forest.
     n_trees, tree_size : int, default=100, 256
         Of the isolation forests: the explorer's, and those of the network agents' intrinsic reward.
     n_jobs : int or None, default=None
@@ -102,11 +110,16 @@ class DPLANEnsemble(Detector):
         All network agents side by side as one network, laid out as `dplan.perceptron` says: the hidden units of one
         after those of the other, and two outputs, Q(s, normal) and Q(s, anomalous), of each.
     trees_ : tuple of ndarray
-        The explorer's trees, then those of the tree agents.
+        The trees of the tree agents, one agent after the other.
+    neighbours_ : ndarray of float32, shape (n_samples, n_rows, n_columns)
+        Unlabelled training rows, scaled, among which nearest neighbours are looked for.
+    forest_ : tuple of ndarray
+        The exploring isolation forest.
     usual_path_length_ : float
-        What the explorer's path lengths are compared with.
+        What its path lengths are compared with.
     middles_, spreads_, member_weights_ : ndarray of float64
-        What scores are standardised by, and the weight of each member: network agents, tree agents, the explorer.
+        What scores are standardised by, and the weight of each member: network agents, tree agents, the neighbours,
+        the forest.
     score_quantiles_ : ndarray of float64
         Scores of unlabelled rows at 0, 0.1, …, 100 %.
     history_ : dict of list
@@ -140,7 +153,7 @@ class DPLANEnsemble(Detector):
         n_steps: int = 20_000,
         warmup_steps: int = 10_000,
         n_rounds: int = 50,
-        exploration: float = 0.4,
+        exploration: float = 0.6,
         n_trees: int = 100,
         tree_size: int = 256,
         n_jobs: int | None = None,
@@ -198,7 +211,7 @@ class DPLANEnsemble(Detector):
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Go on after new labels have arrived.
 
-        Network agents go on learning; tree agents and the explorer, which cannot, begin anew. All see only the rows
+        Network agents go on learning; tree agents and explorers, which cannot, begin anew. All see only the rows
         that are passed here, scaled as in `fit`: pass earlier known anomalies and some earlier unlabelled rows again,
         or they forget them.
 
@@ -229,7 +242,13 @@ class DPLANEnsemble(Detector):
         self._train(X, labels, rng, [])
 
     def _go_on(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
-        self._train(X, labels, rng, self._agents())
+        earlier = self._agents()
+        if int(self.hidden_units) != self._fitted_units():
+            raise ValueError(
+                f"the network agents have {self._fitted_units()} hidden units and cannot go on with "
+                f"{self.hidden_units}; leave hidden_units as it was, or fit anew."
+            )
+        self._train(X, labels, rng, earlier)
 
     def _train(
         self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator, earlier: Sequence[Floats]
@@ -238,13 +257,17 @@ class DPLANEnsemble(Detector):
         labelled, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
         if len(labelled) == 0:
             labelled, unlabelled = labelled_or_stand_ins(self._arrange(X), labels, rng)
-        reference = rng.choice(unlabelled, min(_REFERENCE_ROWS, len(unlabelled)), replace=False)
-        usual = self._arrange(X, reference)
+        n_samples, n_each = sample_sizes(len(unlabelled))
+        n_neighbours = n_samples * n_each
+        drawn = rng.choice(unlabelled, min(n_neighbours + _REFERENCE_ROWS, len(unlabelled)), replace=False)
+        # Apart from neighbours, which would be their own nearest.
+        usual = self._arrange(X, drawn[n_neighbours:] if len(drawn) > n_neighbours else drawn)
+        neighbours = self._arrange(X, drawn[:n_neighbours]).reshape(n_samples, n_each, X.shape[1])
         jobs = list(self._jobs(rng.permutation(labelled), rng))
         stop = Event()
         train_one = partial(self._member, X, unlabelled, usual, earlier, stop)
-        explorer, self.usual_path_length_ = self._explorer(usual, rng)
-        members: list[Member] = [explorer]
+        explorers = [self._neighbours(neighbours, usual), self._forest(usual, rng)]
+        agents: list[Member] = []
         # Agents are handed over in the order in which they were asked for, so threads change nothing.
         with ThreadPoolExecutor(self.n_jobs or os.cpu_count() or 1) as pool:
             running = [pool.submit(train_one, job) for job in jobs]
@@ -253,9 +276,9 @@ class DPLANEnsemble(Detector):
                     # In short waits: with polars' handler of Ctrl-C, it is heeded between two waits only.
                     while wait([finished], timeout=0.2).not_done:
                         pass
-                    members.append(finished.result())
-                    self._assemble(members, X.shape[1], usual)
-                    if self._record(held_out_error=members[-1].error):
+                    agents.append(finished.result())
+                    self._assemble(agents, explorers, usual)
+                    if self._record(held_out_error=agents[-1].error):
                         break
             finally:
                 stop.set()  # or Ctrl-C would wait until agents under way have learned all
@@ -315,56 +338,70 @@ class DPLANEnsemble(Detector):
         )
         if theta is not None:
             n_columns = int(self.n_features_in_)
-            agent.weights_, agent.layer_sizes_ = theta, self._agent_sizes(n_columns)
+            agent.weights_, agent.layer_sizes_ = theta, self._agent_sizes(n_columns, int(self.hidden_units))
             agent.n_features_in_, agent.history_ = n_columns, {}
             agent.column_low_, agent.column_inverse_ = no_scale(n_columns)
         return agent
 
-    def _agent_sizes(self, n_columns: int) -> perceptron.Sizes:
-        return perceptron.layer_sizes(n_columns, (int(self.hidden_units),), N_ACTIONS)
+    def _agent_sizes(self, n_columns: int, hidden_units: int) -> perceptron.Sizes:
+        return perceptron.layer_sizes(n_columns, (hidden_units,), N_ACTIONS)
 
-    def _explorer(self, usual: Floats, rng: np.random.Generator) -> tuple[Member, float]:
-        """Grow DPLAN's forest on the raw features; return it, and the path length that is usual in it."""
+    def _neighbours(self, neighbours: Floats, usual: Floats) -> Member:
+        self.neighbours_ = neighbours
+        distances = mean_nearest_distance(neighbours, usual)
+        return standardised("neighbours", None, None, distances, distances[:0])
+
+    def _forest(self, usual: Floats, rng: np.random.Generator) -> Member:
+        """Grow DPLAN's forest on the raw features."""
         forest = new_forest(int(self.n_trees), min(int(self.tree_size), len(usual)))
         for tree in range(int(self.n_trees)):
             grow(forest, tree, usual[rng.choice(len(usual), forest.tree_size, replace=False)], rng)
-        trees = complete_trees(forest.features, forest.thresholds, forest.path_lengths)
-        path_length = max(average_path_length(forest.tree_size), 1.0)
-        scores = isolation(trees, usual, path_length)
-        return standardised("explorer", None, trees, scores, scores[:0]), path_length
+        self.forest_ = complete_trees(forest.features, forest.thresholds, forest.path_lengths)
+        self.usual_path_length_ = max(average_path_length(forest.tree_size), 1.0)
+        scores = isolation(self.forest_, usual, self.usual_path_length_)
+        return standardised("forest", None, None, scores, scores[:0])
 
-    def _assemble(self, members: Sequence[Member], n_columns: int, usual: Floats) -> None:
-        """Put what members learned into plain arrays, and weigh them."""
-        explorer, *agents = members
+    def _assemble(self, agents: Sequence[Member], explorers: Sequence[Member], usual: Floats) -> None:
+        """Put what agents learned into plain arrays, and weigh all members."""
         networks = [agent for agent in agents if agent.theta is not None]
-        boosted = [agent for agent in agents if agent.theta is None]
-        ordered = [*networks, *boosted, explorer]
+        boosted = [agent for agent in agents if agent.trees is not None]
         self.layer_sizes_, self.weights_ = side_by_side(
-            [agent.theta for agent in networks if agent.theta is not None], self._agent_sizes(n_columns)
+            [agent.theta for agent in networks if agent.theta is not None],
+            self._agent_sizes(usual.shape[1], int(self.hidden_units)),
         )
-        self.trees_ = join_trees(
-            [member.trees for member in (explorer, *boosted) if member.trees is not None]
-        )
+        self.trees_ = join_trees([agent.trees for agent in boosted if agent.trees is not None])
+        ordered = [*networks, *boosted, *explorers]
         self.middles_ = np.array([member.middle for member in ordered])
         self.spreads_ = np.array([member.spread for member in ordered])
-        weights = agent_weights([*networks, *boosted])
-        self.member_weights_ = np.array([*weights, float(self.exploration)])
+        exploring = float(self.exploration) * np.array([_NEIGHBOURS_SHARE, _FOREST_SHARE])
+        self.member_weights_ = np.concatenate([agent_weights([*networks, *boosted]), exploring])
         self.score_quantiles_ = np.quantile(self._score(usual), _QUANTILES)
+
+    def _fitted_units(self) -> int:
+        """Return the hidden units of one network agent."""
+        return int(self.layer_sizes_[1] // (self.layer_sizes_[2] // N_ACTIONS))
 
     def _agents(self) -> list[Floats]:
         """Return the weights of the network agents, in the order in which they stand."""
-        return apart(self.layer_sizes_, self.weights_, self._agent_sizes(int(self.n_features_in_)))
+        sizes = self._agent_sizes(int(self.n_features_in_), self._fitted_units())
+        return apart(self.layer_sizes_, self.weights_, sizes)
+
+    def _tree_agents(self) -> list[Trees]:
+        """Return the trees of each tree agent."""
+        n_agents = len(self.member_weights_) - int(self.layer_sizes_[-1]) // N_ACTIONS - _N_EXPLORERS
+        n_each = len(self.trees_.roots) // max(n_agents, 1)
+        return [some_trees(self.trees_, i * n_each, (i + 1) * n_each) for i in range(n_agents)]
 
     def _member_scores(self, rows: Floats) -> NDArray[np.float64]:
         """Return what each member makes of each row, standardised."""
         values = perceptron.outputs(self.weights_, self.layer_sizes_, rows)[:, ANOMALOUS::N_ACTIONS]
-        n_forest, n_rounds = int(self.n_trees), int(self.n_rounds)
-        scores = [values.astype(np.float64)]
-        for first in range(n_forest, len(self.trees_.roots), n_rounds):
-            scores.append(sum_of_leaves(some_trees(self.trees_, first, first + n_rounds), rows)[:, None])
-        explored = isolation(some_trees(self.trees_, 0, n_forest), rows, self.usual_path_length_)
-        scores.append(explored[:, None])
-        standard: NDArray[np.float64] = (np.concatenate(scores, axis=1) - self.middles_) / self.spreads_
+        others = [
+            *(sum_of_leaves(trees, rows) for trees in self._tree_agents()),
+            mean_nearest_distance(self.neighbours_, rows),
+            isolation(self.forest_, rows, self.usual_path_length_),
+        ]
+        scores = np.concatenate([values, np.stack(others, axis=1)], axis=1, dtype=np.float64)
+        standard: NDArray[np.float64] = (scores - self.middles_) / self.spreads_
         return standard
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
@@ -373,7 +410,8 @@ class DPLANEnsemble(Detector):
         return scores
 
     def _disagreement(self, rows: Floats) -> NDArray[np.floating]:
-        scores, weights = self._member_scores(rows)[:, :-1], self.member_weights_[:-1]
+        scores = self._member_scores(rows)[:, :-_N_EXPLORERS]
+        weights = self.member_weights_[:-_N_EXPLORERS]
         mean = (scores * weights).sum(axis=1, keepdims=True)
         deviation: NDArray[np.float64] = np.sqrt(((scores - mean) ** 2 * weights).sum(axis=1))
         return deviation

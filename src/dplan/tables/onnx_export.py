@@ -157,6 +157,10 @@ def _sum_of_parts(graph: _Graph, detector: Any, parts: Parts, rows: str) -> str:
         score = graph.add("Add", graph.add("MatMul", _network(graph, detector, rows), weights), score)
     if parts.trees is not None and len(parts.trees.roots):
         score = graph.add("Add", _trees(graph, parts.trees, parts.tree_weights, rows), score)
+    if parts.neighbours is not None:
+        distances = _nearest(graph, parts.neighbours, rows)
+        weight = graph.constant(np.array(parts.neighbours_weight, dtype=np.float32))
+        score = graph.add("Add", graph.add("Mul", distances, weight), score)
     if parts.forest is not None:
         n_trees = len(parts.forest.roots)
         rate = np.full(n_trees, -1 / (n_trees * parts.usual_path_length))
@@ -180,6 +184,22 @@ def _trees(graph: _Graph, trees: Trees, weights: NDArray[np.float64], rows: str)
     attributes = tree_attributes(trees, weights)
     sums = graph.add("TreeEnsembleRegressor", rows, domain=_TREES, **attributes)
     return graph.add("Squeeze", sums, _second_axis(graph))
+
+
+def _nearest(graph: _Graph, neighbours: NDArray[np.float32], rows: str) -> str:
+    """Return the mean distance to the nearest row of each sample: x² - 2 x·z + z², coarse unless it is in float64."""
+    n_samples, n_each, n_columns = neighbours.shape
+    every = neighbours.reshape(-1, n_columns).astype(np.float64)
+    wide = graph.add("Cast", rows, to=11)  # to float64
+    own = graph.add("ReduceSum", graph.add("Mul", wide, wide), _second_axis(graph), keepdims=1)
+    shifts = graph.constant((every**2).sum(axis=1))
+    both = graph.add("MatMul", wide, graph.constant(-2 * every.T))
+    squares = graph.add("Add", graph.add("Add", both, shifts), own)
+    by_sample = graph.add("Reshape", squares, graph.constant(np.array([-1, n_samples, n_each])))
+    last = graph.constant(np.array([2], dtype=np.int64))
+    nearest = graph.add("ReduceMin", by_sample, last, keepdims=0)
+    distances = graph.add("Sqrt", graph.add("Max", nearest, graph.constant(np.array(0.0))))
+    return graph.add("Cast", graph.add("ReduceMean", distances, _second_axis(graph), keepdims=0), to=1)
 
 
 def _second_axis(graph: _Graph) -> str:
