@@ -91,35 +91,39 @@ def ensembles(task: Task, seed: int) -> Iterator[Arm]:
     labelled, unlabelled = np.flatnonzero(task.y), np.flatnonzero(task.y == 0)
     some = np.random.default_rng(seed).choice(unlabelled, min(10_000, len(unlabelled)), replace=False)
     usual = ensemble._member_scores(ensemble._arrange(task.X, np.sort(some)))
-    slow, fast = slice(0, 8, 2), slice(1, 8, 2)
-    trees, explorer = slice(8, 12), 12
     given = ensemble.member_weights_
-    kinds = {"slow": slow, "fast": fast, "trees": trees}
+    n_agents = len(given) - 2
+    agents, neighbours, forest = test[:, :n_agents] @ given[:n_agents], test[:, -2], test[:, -1]
+    kinds = {"slow": slice(0, 8, 2), "fast": slice(1, 8, 2), "trees": slice(8, 12)}
+    shares = {"slow": 0.25, "fast": 0.25, "trees": 0.5}
+    explored = test[:, -2:] @ given[-2:]
 
-    def mixed(**shares: float) -> Scores:
-        total = sum(share * test[:, kinds[kind]].mean(axis=1) for kind, share in shares.items())
-        return np.asarray(total / sum(shares.values()) + 0.4 * test[:, explorer])
+    for weight in (0.0, 0.3, 0.6, 1.0):
+        yield (f"exploration {weight}", agents + weight / ensemble.exploration * explored)
+    yield ("explored by the neighbours alone, 0.4", agents + 0.4 * neighbours)
+    yield ("explored by the neighbours alone, 0.6", agents + 0.6 * neighbours)
+    yield ("explored by the forest alone, 0.2", agents + 0.2 * forest)
+    yield ("explored by the forest alone, 0.4", agents + 0.4 * forest)
+    known = ensemble._member_scores(ensemble._arrange(task.X, labelled))
+    for name, place, full in (("neighbours", -2, 0.6), ("forest", -1, 0.6)):
+        area = np.searchsorted(np.sort(usual[:, place]), known[:, place]).mean() / len(usual)
+        weight = full * max(2 * area - 1, 0.0)  # nothing if it ranks known anomalies at random
+        yield (f"explored by the {name} alone, as it ranks known anomalies", agents + weight * test[:, place])
+    yield ("neighbours alone", neighbours)
+    yield ("forest alone", forest)
 
-    half = {"slow": 1.0, "fast": 1.0, "trees": 2.0}
-    for exploration in (0.0, 0.2, 0.4, 0.6, 1.0):
-        weights = np.append(given[:-1], exploration)
-        yield (f"exploration {exploration}", test @ weights)
-    known = ensemble._member_scores(ensemble._arrange(task.X, labelled))[:, explorer]
-    area = np.searchsorted(np.sort(usual[:, explorer]), known).mean() / len(usual)
-    weights = np.append(given[:-1], max(2 * area - 1, 0))
-    yield ("exploration by how the explorer ranks the known anomalies", test @ weights)
-    yield ("fixed weights", mixed(**half))
+    def mixed(**parts: float) -> Scores:
+        total = sum(share * test[:, kinds[kind]].mean(axis=1) for kind, share in parts.items())
+        return np.asarray(total / sum(parts.values()) + explored)
+
+    yield ("fixed weights", mixed(**shares))
     yield ("no tree agents", mixed(slow=1.0, fast=1.0))
     yield ("no network agents", mixed(trees=1.0))
     yield ("no slow agents", mixed(fast=1.0, trees=1.0))
     yield ("no fast agents", mixed(slow=1.0, trees=1.0))
-    yield ("explorer alone", test[:, explorer])
     for count in (1, 2):
-        chosen = np.zeros(len(given))
-        for kind, part in kinds.items():
-            chosen[np.arange(13)[part][:count]] = half[kind] / 4 / count
-        chosen[explorer] = 0.4
-        yield (f"{count} agent{'s' * (count > 1)} of each kind", test @ chosen)
+        own = sum(share * test[:, kinds[kind]][:, :count].mean(axis=1) for kind, share in shares.items())
+        yield (f"{count} agent{'s' * (count > 1)} of each kind", np.asarray(own + explored))
     by_deviation = (test - usual.mean(axis=0)) / usual.std(axis=0)
     yield ("standardised by the standard deviation", by_deviation @ given)
     ranks = np.stack([np.searchsorted(np.sort(u), t) for u, t in zip(usual.T, test.T, strict=True)], axis=1)
@@ -133,10 +137,9 @@ def ensembles(task: Task, seed: int) -> Iterator[Arm]:
         other = dplan.DPLANEnsemble(**changes, random_state=seed).fit(task.X, task.y)
         yield (name, other.anomaly_score(task.X_test))
     inside = RawReward(random_state=seed).fit(task.X, task.y)
-    yield ("raw features inside the reward and explorer", inside.anomaly_score(task.X_test))
-    agents_alone = np.append(inside.member_weights_[:-1], 0.0)
-    alone = inside._member_scores(inside._arrange(task.X_test)) @ agents_alone
-    yield ("raw features inside the reward, no explorer", alone)
+    yield ("raw features inside the reward too", inside.anomaly_score(task.X_test))
+    members = inside._member_scores(inside._arrange(task.X_test))
+    yield ("raw features inside the reward, no explorers", members[:, :-2] @ inside.member_weights_[:-2])
 
 
 def few_labels(task: Task, seed: int, count: int) -> Iterator[Arm]:

@@ -59,7 +59,7 @@ def test_the_score_is_the_weighted_sum_of_standardised_members(fitted):
     standard = (np.array(scores).T - fitted.middles_) / fitted.spreads_
     np.testing.assert_allclose(fitted.anomaly_score(X), standard @ fitted.member_weights_, atol=1e-4)
     assert fitted.member_weights_[:-2].sum() == pytest.approx(1)
-    assert fitted.member_weights_[-2:].tolist() == pytest.approx([0.4, 0.2])
+    assert fitted.member_weights_[-2:].tolist() == pytest.approx([0.5, 0.1])
 
 
 @pytest.mark.parametrize("n_columns", [1, 5, 60])
