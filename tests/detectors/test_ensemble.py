@@ -244,7 +244,11 @@ def test_with_few_labels_nothing_is_held_out(monkeypatch, n_known, n_agents, hel
 
 
 def members(**errors):
-    return [Member(kind, None, None, 0.0, 1.0, error) for kind, each in errors.items() for error in each]
+    return [
+        Member(kind, None, None, 0.0, 1.0, error, np.zeros(1))
+        for kind, each in errors.items()
+        for error in each
+    ]
 
 
 def test_kinds_that_fail_on_held_out_anomalies_lose_weight():

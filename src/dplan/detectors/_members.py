@@ -27,6 +27,7 @@ class Member(NamedTuple):
     middle: float
     spread: float
     error: float  # the mean share of unlabelled rows above its held-out anomalies; NaN if it held none out
+    usual: NDArray[np.float64]  # what it makes of unlabelled rows, standardised
 
 
 def boosted_trees(rows: Floats, known: NDArray[np.bool_], n_rounds: int, rng: np.random.Generator) -> Trees:
@@ -74,7 +75,8 @@ def standardised(
     ordered = np.sort(usual)
     below = 0.5 * (np.searchsorted(ordered, held_out) + np.searchsorted(ordered, held_out, side="right"))
     error = 1.0 - float(below.mean()) / len(usual) if len(held_out) else np.nan
-    return Member(kind, theta, trees, float(middle), float(spread) or 1.0, error)
+    spread = float(spread) or 1.0
+    return Member(kind, theta, trees, float(middle), spread, error, (usual - middle) / spread)
 
 
 def agent_weights(agents: Sequence[Member]) -> NDArray[np.float64]:
@@ -82,8 +84,9 @@ def agent_weights(agents: Sequence[Member]) -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> known = [Member(kind, None, None, 0.0, 1.0, error) for kind, error in (("slow", 0.09), ("trees", 0.0))]
-    >>> agent_weights(known).round(3)
+    >>> agents = [standardised(kind, None, None, np.arange(100.0), np.array([held_out]))
+    ...           for kind, held_out in (("slow", 90.5), ("trees", 99.5))]
+    >>> agent_weights(agents).round(3)
     array([0.048, 0.952])
     """
     kinds = np.array([agent.kind for agent in agents])

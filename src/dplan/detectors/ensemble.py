@@ -277,7 +277,7 @@ class DPLANEnsemble(Detector):
                     while wait([finished], timeout=0.2).not_done:
                         pass
                     agents.append(finished.result())
-                    self._assemble(agents, explorers, usual)
+                    self._assemble(agents, explorers)
                     if self._record(held_out_error=agents[-1].error):
                         break
             finally:
@@ -361,13 +361,13 @@ class DPLANEnsemble(Detector):
         scores = isolation(self.forest_, usual, self.usual_path_length_)
         return standardised("forest", None, None, scores, scores[:0])
 
-    def _assemble(self, agents: Sequence[Member], explorers: Sequence[Member], usual: Floats) -> None:
+    def _assemble(self, agents: Sequence[Member], explorers: Sequence[Member]) -> None:
         """Put what agents learned into plain arrays, and weigh all members."""
         networks = [agent for agent in agents if agent.theta is not None]
         boosted = [agent for agent in agents if agent.trees is not None]
         self.layer_sizes_, self.weights_ = side_by_side(
             [agent.theta for agent in networks if agent.theta is not None],
-            self._agent_sizes(usual.shape[1], int(self.hidden_units)),
+            self._agent_sizes(int(self.n_features_in_), int(self.hidden_units)),
         )
         self.trees_ = join_trees([agent.trees for agent in boosted if agent.trees is not None])
         ordered = [*networks, *boosted, *explorers]
@@ -375,7 +375,8 @@ class DPLANEnsemble(Detector):
         self.spreads_ = np.array([member.spread for member in ordered])
         exploring = float(self.exploration) * np.array([_NEIGHBOURS_SHARE, _FOREST_SHARE])
         self.member_weights_ = np.concatenate([agent_weights([*networks, *boosted]), exploring])
-        self.score_quantiles_ = np.quantile(self._score(usual), _QUANTILES)
+        usual = np.stack([member.usual for member in ordered], axis=1) @ self.member_weights_
+        self.score_quantiles_ = np.quantile(usual, _QUANTILES)
 
     def _fitted_units(self) -> int:
         """Return the hidden units of one network agent."""
