@@ -2,8 +2,9 @@
 
     python -m studies.ensemble [--results results] [--page docs/ensemble-figures.md]
 
-Reads what ``dplan benchmark run`` (suites table2 and speed, protocol `resampled`) and ``python -m studies.parts``
-recorded, and prints it as Markdown. Results are over seeds 0 to 9; choices were made on seeds from 100 on.
+Reads what ``dplan benchmark run`` (suites table2 and speed, protocol `resampled`), ``python -m studies.parts`` and
+``python -m studies.outside`` recorded, and prints it as Markdown. Results are over seeds 0 to 9; choices were made on
+seeds from 100 on.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from dplan.benchmark.results import Results
 from dplan.benchmark.statistics import wilcoxon_p_value
-from studies import parts
+from studies import outside, parts
 
 OURS = "DPLANEnsemble"
 FAMILIES = {
@@ -149,7 +150,7 @@ def fit_ratio(results: Results) -> float | None:
 
 def parts_section(records: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield what the parts are worth, and what leaving one family out would have chosen."""
-    groups = dict.fromkeys(record["group"] for record in records)
+    groups = sorted({record["group"] for record in records}, key=list(parts.GROUPS).index)
     titles = {"agent": "One agent, changed in one point", "ensemble": "Ensembles of the same members"}
     for group in groups:
         chosen = [record for record in records if record["group"] == group]
@@ -198,6 +199,25 @@ def left_out(records: Sequence[dict[str, Any]], arms: Sequence[str]) -> str:
     return "Chosen on the other three families: " + "; ".join(sentences) + "."
 
 
+def outside_section(records: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield what was measured on tables that are not the paper's."""
+    for n_labels in sorted({record["labels"] for record in records}):
+        chosen = [
+            {**record, "scenario": record["table"]} for record in records if record["labels"] == n_labels
+        ]
+        seeds, tables = ({record[key] for record in chosen} for key in ("seed", "table"))
+        yield f"## {len(tables)} other tables, {n_labels} labels"
+        yield f"`python -m studies.outside`, seeds {min(seeds)} to {max(seeds)}; AUC-PR / AUC-ROC."
+        rows = []
+        for arm in dict.fromkeys(record["arm"] for record in chosen):
+            own = [record for record in chosen if record["arm"] == arm]
+            by_table = [
+                mean([record for record in own if record["table"] == table]) for table in sorted(tables)
+            ]
+            rows.append([arm, *(pair(*cell) for cell in (*by_table, mean(own), mean(own, "_unknown")))])
+        yield markdown(["", *sorted(tables), "all", "unknown classes alone"], rows)
+
+
 def pair(auc_pr: float, auc_roc: float) -> str:
     """Return both areas as text, without leading zeros.
 
@@ -217,16 +237,19 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def page(results: Results, records: Sequence[dict[str, Any]]) -> str:
+def page(
+    results: Results, records: Sequence[dict[str, Any]], outside_records: Sequence[dict[str, Any]]
+) -> str:
     """Return everything as one Markdown page."""
     runs = Runs(results)
     paragraphs = [
         "# DPLANEnsemble in figures",
         "Written by `python -m studies.ensemble --page docs/ensemble-figures.md` from `results/` and "
-        "`studies/records/parts.jsonl`. [What it means](ensemble.md) stands on a page of its own.",
+        "`studies/records/`. [What it means](ensemble.md) stands on a page of its own.",
         *results_section(runs),
         *aims(runs, results),
         *parts_section(records),
+        *outside_section(outside_records),
     ]
     return "\n\n".join(paragraphs) + "\n"
 
@@ -260,7 +283,7 @@ def main() -> None:
     arguments.add_argument("--page", type=Path)
     chosen = arguments.parse_args()
     results = Results.read(chosen.results)
-    text = page(results, parts.read())
+    text = page(results, parts.read(), outside.read())
     if chosen.page:
         chosen.page.write_text(text, encoding="utf-8")
         draw(Runs(results), chosen.page.parent / "images" / "ensemble.png")

