@@ -16,6 +16,7 @@ from payments import payments
 
 from dplan import DPLAN, DevNet, DPLANEnsemble, LogisticBaseline
 from dplan.cli import main
+from dplan.commands import _shared
 from dplan.commands._shared import _rounds
 from dplan.tables import TableModel
 
@@ -248,3 +249,18 @@ def test_ctrl_c_leaves_nothing_half_written(seconds, csv, tmp_path):
     assert "Aborted!" in error
     assert "Traceback" not in error
     assert [path.name for path in tmp_path.iterdir()] == ["payments.csv"]
+
+
+def test_a_bar_that_does_not_move_says_why(monkeypatch, capfd):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    monkeypatch.setattr(_shared, "_COMPILING_SECONDS", 0)
+    detector = DPLAN()
+    with _shared.training_bar(detector) as stage:
+        stage("training")
+        time.sleep(0.3)
+        detector.callback(detector, {"reward": 812.0, "epsilon": 0.5})
+        time.sleep(0.3)
+    shown = capfd.readouterr().err
+    assert "compiling (first time here)" in shown
+    last = shown.rindex("reward 812")
+    assert "compiling" not in shown[last:]

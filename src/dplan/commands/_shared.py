@@ -50,19 +50,28 @@ def say(text: str, *, to_stderr: bool = False) -> None:
     click.echo(text, err=to_stderr)
 
 
+# Without news for so long at its beginning, a training is most likely still waiting for its kernels.
+_COMPILING_SECONDS = 6
+
+
 @contextmanager
 def training_bar(detector: Detector) -> Iterator[Callable[[str], None]]:
     """Show how the training of a detector goes, on a terminal; give a function that names the current stage."""
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    class Figures(ProgressColumn):
+        """The newest figures or, where they keep someone waiting, the likely reason."""
+
+        def render(self, task: Task) -> Text:
+            waiting = task.completed == 0 and (task.elapsed or 0) > _COMPILING_SECONDS
+            return Text(
+                "compiling (first time here)" if waiting else task.fields["figures"]
+            )
 
     console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[figures]}"),
-        TimeRemainingColumn(),
-    )
+    columns = (TextColumn("{task.description}"), BarColumn(), Figures(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
         task = bar.add_task("", total=_rounds(detector), figures="")
         names = {
