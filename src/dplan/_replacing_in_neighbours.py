@@ -10,12 +10,24 @@ from dplan._compile import compiled
 from dplan._replacing import Changes, Indices
 from dplan.perceptron import Floats
 
+_ROWS_AT_ONCE = 1_000  # bounds the memory: every row has its distance to every neighbour
 
-@compiled
+
 def changes_of_neighbours(
     neighbours: Floats, weight: float, rows: Floats, usual: Floats, feature_of: Indices, n_features: int
 ) -> Changes:
     """Return the changes of the weighted mean distance to the nearest row of each sample (samples, rows, columns)."""
+    changes = np.empty((2, len(rows), n_features))
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        some = slice(start, start + _ROWS_AT_ONCE)
+        changes[:, some] = weight * _changes(neighbours, rows[some], usual, feature_of, n_features)
+    return changes
+
+
+@compiled
+def _changes(
+    neighbours: Floats, rows: Floats, usual: Floats, feature_of: Indices, n_features: int
+) -> Changes:
     n_samples, n_each, n_columns = neighbours.shape
     every = neighbours.reshape(n_samples * n_each, n_columns)
     columns = np.arange(n_columns)
@@ -34,8 +46,8 @@ def changes_of_neighbours(
         for i in range(len(rows)):
             first_in = _mean_nearest(usual_others, others_range, row_own[i], n_samples)
             last_out = _mean_nearest(usual_own, own_range, of_rows[i] - row_own[i], n_samples)
-            changes[0, i, feature] = weight * (first_in - before[0, i])
-            changes[1, i, feature] = weight * (last_out - before[1, i])
+            changes[0, i, feature] = first_in - before[0, i]
+            changes[1, i, feature] = last_out - before[1, i]
     return changes
 
 

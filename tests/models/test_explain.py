@@ -10,6 +10,7 @@ from saved import quick_model
 from sklearn.base import clone
 
 from dplan import perceptron
+from dplan._replacing_in_neighbours import changes_of_neighbours
 from dplan._score_parts import NAMES, score_parts
 from dplan.detectors._neighbours import mean_nearest_distance
 from dplan.detectors._trees import some_trees, sum_of_leaves
@@ -71,6 +72,24 @@ def test_any_number_of_background_rows_goes_through_trees(n_usual):
     plain = _changes_by_scoring(detector, *replacing)
     fast = _changes_of_parts(detector, score_parts(detector), *replacing)
     np.testing.assert_allclose(fast, plain, atol=2e-6 * max(1, np.abs(plain).max()))
+
+
+@pytest.mark.parametrize("n_rows", [1, 40, 1003])
+def test_any_number_of_rows_goes_through_neighbours(n_rows):
+    neighbours = _RNG.random((3, 20, 4)).astype(np.float32)
+    rows, usual = _RNG.random((n_rows, 4)).astype(np.float32), _RNG.random((30, 4)).astype(np.float32)
+    usual[:5] = neighbours[0, :5]  # at a distance of zero
+    rows[0] = 50.0  # far outside
+    groups = np.array([0, 1, 0, 2])
+    fast = changes_of_neighbours(neighbours, 2.0, rows, usual, groups, 3)
+    for i in (0, n_rows // 2, n_rows - 1):
+        for feature in range(3):
+            replaced = groups == feature
+            first_in = 2 * mean_nearest_distance(neighbours, np.where(replaced, rows[i], usual)).mean()
+            first_in -= 2 * mean_nearest_distance(neighbours, usual).mean()
+            last_out = 2 * mean_nearest_distance(neighbours, np.where(replaced, usual, rows[i])).mean()
+            last_out -= 2 * mean_nearest_distance(neighbours, rows[i : i + 1])[0]
+            np.testing.assert_allclose(fast[:, i, feature], [first_in, last_out], atol=1e-4)
 
 
 @pytest.mark.parametrize("name", NAMES)

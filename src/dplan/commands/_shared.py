@@ -66,9 +66,7 @@ def training_bar(detector: Detector) -> Iterator[Callable[[str], None]]:
 
         def render(self, task: Task) -> Text:
             waiting = task.completed == 0 and (task.elapsed or 0) > _COMPILING_SECONDS
-            return Text(
-                "compiling (first time here)" if waiting else task.fields["figures"]
-            )
+            return Text("compiling (first time here)" if waiting else task.fields["figures"])
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), Figures(), TimeRemainingColumn())
