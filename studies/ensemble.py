@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dplan.benchmark.results import Results
 from dplan.benchmark.statistics import wilcoxon_p_value
-from studies import outside, parts
+from studies import outside, parts, recording
 
 OURS = "DPLANEnsemble"
 FAMILIES = {
@@ -283,7 +283,7 @@ def main() -> None:
     arguments.add_argument("--page", type=Path)
     chosen = arguments.parse_args()
     results = Results.read(chosen.results)
-    text = page(results, parts.read(), outside.read())
+    text = page(results, recording.read(parts.RECORDS), recording.read(outside.RECORDS))
     if chosen.page:
         chosen.page.write_text(text, encoding="utf-8")
         draw(Runs(results), chosen.page.parent / "images" / "ensemble.png")

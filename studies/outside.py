@@ -10,11 +10,10 @@ Settings were chosen with a look at these tables, so this is a study and no test
 """
 
 import argparse
-import json
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +21,9 @@ from threadpoolctl import threadpool_limits
 
 import dplan
 from dplan.benchmark.measures import SortedScores
+from studies import recording
 
-RECORDS = Path(__file__).parent / "records" / "outside.jsonl"
+RECORDS = recording.RECORDS / "outside.jsonl"
 LABELS = (5, 10, 30)
 RIVALS = ("DPLANEnsemble", "DPLAN", "BoostedBaseline", "LogisticBaseline", "PReNet", "DevNet", "IForest")
 EXPLORATION = (0.0, 0.3, 1.0)
@@ -192,19 +192,12 @@ def measured(own: Task, scores: Floats) -> dict[str, float]:
     return figures
 
 
-def read() -> list[dict[str, Any]]:
-    """Return all measurements."""
-    if not RECORDS.exists():
-        return []
-    return [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()]
-
-
 def main() -> None:
     """Measure what is not there yet."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--seeds", default="200,201,202,203,204,205")
     seeds = [int(seed) for seed in arguments.parse_args().seeds.split(",")]
-    there = {(record["table"], record["labels"], record["seed"]) for record in read()}
+    there = {(record["table"], record["labels"], record["seed"]) for record in recording.read(RECORDS)}
     for seed in seeds:
         for n_labels in LABELS:
             for name in TABLES:
@@ -213,12 +206,10 @@ def main() -> None:
                 place = {"table": name, "labels": n_labels, "seed": seed}
                 own = task(name, seed, n_labels)
                 with threadpool_limits(1):
-                    lines = [
-                        json.dumps({**place, "arm": arm, **measured(own, scores)})
-                        for arm, scores in arms(own, seed)
+                    records = [
+                        {**place, "arm": arm, **measured(own, scores)} for arm, scores in arms(own, seed)
                     ]
-                with RECORDS.open("a", encoding="utf-8") as file:
-                    file.write("\n".join(lines) + "\n")
+                recording.add(RECORDS, records)
                 print(f"{name}, {n_labels} labels, seed {seed}", flush=True)
 
 

@@ -8,11 +8,9 @@ again. ``python -m studies.ensemble`` reads them.
 """
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,8 +23,9 @@ from dplan.benchmark.measures import measure
 from dplan.benchmark.suites import PAPER_DATASETS
 from dplan.data import Task, load, scenario
 from dplan.data.scenario_ids import scenarios
+from studies import recording
 
-RECORDS = Path(__file__).parent / "records" / "parts.jsonl"
+RECORDS = recording.RECORDS / "parts.jsonl"
 FIGURES = ("auc_pr", "auc_roc", "auc_pr_known", "auc_roc_known", "auc_pr_unknown", "auc_roc_unknown")
 
 Scores = NDArray[np.float64]
@@ -185,20 +184,13 @@ GROUPS: dict[str, Callable[[Task, int], Iterator[Arm]]] = {
 }
 
 
-def read() -> list[dict[str, Any]]:
-    """Return all measurements."""
-    if not RECORDS.exists():
-        return []
-    return [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()]
-
-
 def main() -> None:
     """Measure what is not there yet."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--seeds", default="100,101,102")
     arguments.add_argument("--group", action="append", choices=GROUPS)
     chosen = arguments.parse_args()
-    there = {(record["group"], record["scenario"], record["seed"]) for record in read()}
+    there = {(record["group"], record["scenario"], record["seed"]) for record in recording.read(RECORDS)}
     for seed in map(int, chosen.seeds.split(",")):
         for dataset in PAPER_DATASETS:
             for task_id in scenarios("one-class", dataset):
@@ -210,16 +202,14 @@ def main() -> None:
 def write(group: str, task_id: str, seed: int, task: Task) -> None:
     """Measure one group of arms on one task; its lines are written together, or none of them."""
     started = time.perf_counter()
-    lines = []
+    records = []
     with threadpool_limits(1):
         for name, scores in GROUPS[group](task, seed):
             found = measure(task, scores)
             figures = {figure: round(found[figure], 4) for figure in FIGURES}
             place = {"group": group, "arm": name, "scenario": task_id, "seed": seed}
-            lines.append(json.dumps({**place, **figures}, ensure_ascii=False))
-    RECORDS.parent.mkdir(exist_ok=True)
-    with RECORDS.open("a", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n")
+            records.append({**place, **figures})
+    recording.add(RECORDS, records)
     print(f"{group}: {task_id}, seed {seed}: {time.perf_counter() - started:.0f} s", flush=True)
 
 

@@ -136,7 +136,7 @@ def test_a_table_of_the_outside_study_is_split_without_overlap(monkeypatch):
 
 
 def test_the_outside_study_measures_once(monkeypatch, tmp_path, capsys):
-    from studies import outside
+    from studies import outside, recording
 
     monkeypatch.setattr(outside, "TABLES", {"small": small_table})
     monkeypatch.setattr(outside, "LABELS", (10,))
@@ -144,13 +144,13 @@ def test_the_outside_study_measures_once(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(outside, "RECORDS", tmp_path / "outside.jsonl")
     monkeypatch.setattr("sys.argv", ["outside", "--seeds", "200"])
     outside.main()
-    records = outside.read()
+    records = recording.read(outside.RECORDS)
     assert records[0]["arm"] == "DPLANEnsemble"
     assert len(records) == 7
     assert all(record["auc_roc"] > 0.8 for record in records)
     assert len({record["auc_pr"] for record in records}) > 1  # the arms are not all one
     outside.main()
-    assert outside.read() == records
+    assert recording.read(outside.RECORDS) == records
     assert capsys.readouterr().out.count("small") == 1
 
 
