@@ -7,9 +7,9 @@ cell's outcome depends on the cell alone, so the order and the number of workers
 import contextlib
 import os
 import signal
-import warnings
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
