@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from payments import QUICK, payments
 
-from dplan import DPLAN, IForest
+from dplan import DPLAN, DPLANEnsemble, IForest
 from dplan.cli import main
 from dplan.data import from_table
 from dplan.tables import fit_table
@@ -167,6 +167,28 @@ def test_without_labels_and_without_a_network_the_page_is_shorter(table):
     assert re.findall("<h2>(.*?)</h2>", text) == [
         s for s in SECTIONS if s not in ("Learning curve", SECTIONS[-1])
     ]
+
+
+def test_the_page_of_an_ensemble_tells_what_its_score_is_made_of(table):
+    detector = DPLANEnsemble(
+        n_agents=2, n_steps=200, warmup_steps=100, n_rounds=5, n_trees=10, random_state=0
+    )
+    model = fit_table(from_table(table, label="verdict", anomaly=["fraud"]), detector, estimate=False)
+    text = report_of(model, table)
+    section = text.split("<h2>What the score is made of</h2>")[1].split("<h2>")[0]
+    told = dict(re.findall(r'<td>([a-z ]+)</td>.*?<td class="n">([\d.]+)</td>', section))
+    assert list(told) == [
+        "slow agents",
+        "fast agents",
+        "tree agents",
+        "nearest neighbours",
+        "isolation forest",
+    ]
+    assert sum(map(float, told.values())) == pytest.approx(1.6, abs=0.03)
+    assert float(told["nearest neighbours"]) == pytest.approx(0.5)
+    widths = [int(width) for width in re.findall(r"width:(\d+)%", section)]
+    assert sum(widths) == pytest.approx(100, abs=3)
+    assert "Learning curve" not in text
 
 
 def test_small_and_odd_tables_still_give_a_page(model, table):

@@ -77,12 +77,12 @@ def _ranges(detector: Any) -> list[tuple[str, float, float]]:
 
 def _members(detector: Any) -> list[str]:
     """Tell how many agents of each kind there are and what they weigh together."""
-    n_networks = int(detector.layer_sizes_[-1]) // 2
-    *agents, neighbours, forest = detector.member_weights_.tolist()
-    networks, trees = agents[:n_networks], agents[n_networks:]
-    kinds = {"slow": networks[::2], "fast": networks[1::2], "tree": trees}
-    told = [f"{kind} agents {sum(own):.2f} ({len(own)})" for kind, own in kinds.items() if own]
-    return [*told, f"nearest neighbours {neighbours:.2f}", f"isolation forest {forest:.2f}"]
+    from dplan.tables.members import kinds_of_members
+
+    return [
+        f"{kind.name} {kind.weight:.2f}" + f" ({kind.n_members})" * kind.name.endswith("agents")
+        for kind in kinds_of_members(detector)
+    ]
 
 
 def _differing(detector: Any) -> str:

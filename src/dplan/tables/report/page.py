@@ -10,6 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan._version import __version__
+from dplan.detectors.ensemble import DPLANEnsemble
+from dplan.tables.members import kinds_of_members
 from dplan.tables.model import TableModel
 from dplan.tables.report import svg
 from dplan.tables.report.facts import Facts, Feature
@@ -72,6 +74,7 @@ def page(facts: Facts, model: TableModel, *, model_name: str, table_name: str) -
         _main_features(facts.features[:_SHOWN_FEATURES], model),
         _map(facts),
         _learning(facts),
+        _members(model),
         _drift(facts),
         _judgement(facts),
     ]
@@ -191,6 +194,24 @@ def _learning(facts: Facts) -> str:
     x_title = "episode" if name == "reward" else "epoch"
     picture = svg.curve(points, title="Learning curve", x_title=x_title, y_title=what, width=900, whole=True)
     return f"<h2>Learning curve</h2><p>{what.capitalize()} during training.</p>{picture}"
+
+
+def _members(model: TableModel) -> str:
+    if not isinstance(model.detector, DPLANEnsemble):
+        return ""
+    kinds = kinds_of_members(model.detector)
+    total = sum(kind.weight for kind in kinds)
+    rows = [
+        f'<tr><td>{escape(kind.name)}</td><td><div class="meter"><i style="width:{100 * kind.weight / total:.0f}%"></i>'
+        f'</div></td><td class="n">{kind.weight:.2f}</td></tr>'
+        for kind in kinds
+    ]
+    return (
+        "<h2>What the score is made of</h2><p>The weight of each kind of members. Agents have 1 together; kinds that "
+        "rank known anomalies low, which they did not learn from, have less of it. Neighbours and forest look for what "
+        'is rare in itself.</p><div class="scroll"><table><tr><th>members</th><th></th><th class="n">weight</th></tr>'
+        f"{''.join(rows)}</table></div>"
+    )
 
 
 def _drift(facts: Facts) -> str:
