@@ -83,7 +83,7 @@ def p_value(runs: Runs, method: str, figure: str) -> str:
     return "–" if p is None else f"{p:.4f}" + ("" if first.mean() > second.mean() else " (behind)")
 
 
-def aims(runs: Runs, results: Results) -> Iterator[str]:
+def aims(runs: Runs, results: Results, records: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield what was aimed at, beside what was measured."""
     yield "## What was aimed at"
     rivals = [method for method in runs.methods if method != OURS]
@@ -116,6 +116,8 @@ def aims(runs: Runs, results: Results) -> Iterator[str]:
     for figure, name in (("auc_pr", "AUC-PR"), ("auc_roc", "AUC-ROC")):
         ratio = runs.table(OURS, figure).std(axis=1).mean() / runs.table("DPLAN", figure).std(axis=1).mean()
         rows.append(aim(f"{name}: std over runs at most half of one agent's", ratio, ratio <= 0.5))
+    for count in (5, 15):
+        rows.extend(label_aims([record for record in records if record["group"] == f"{count} labels"], count))
     slowest = fit_ratio(results)
     if slowest:
         rows.append(
@@ -124,6 +126,18 @@ def aims(runs: Runs, results: Results) -> Iterator[str]:
             )
         )
     yield markdown(["aim", "measured", ""], rows)
+
+
+def label_aims(records: Sequence[dict[str, Any]], count: int) -> Iterator[list[str]]:
+    """Yield whether it leads with few labels, if that was measured."""
+    arms = {record["arm"] for record in records}
+    means = {arm: mean([record for record in records if record["arm"] == arm]) for arm in arms}
+    for place, name in enumerate(("AUC-PR", "AUC-ROC")) if OURS in means else ():
+        best = max(arms - {OURS}, key=lambda arm: means[arm][place])
+        ahead = means[OURS][place] - means[best][place]
+        yield aim(
+            f"{name} with {count} labels: ahead (best of {len(arms) - 1} others: {best})", ahead, ahead > 0
+        )
 
 
 def aim(name: str, figure: float, held: bool) -> list[str]:
@@ -247,7 +261,7 @@ def page(
         "Written by `python -m studies.ensemble --page docs/ensemble-figures.md` from `results/` and "
         "`studies/records/`. [What it means](ensemble.md) stands on a page of its own.",
         *results_section(runs),
-        *aims(runs, results),
+        *aims(runs, results, records),
         *parts_section(records),
         *outside_section(outside_records),
     ]
@@ -276,6 +290,27 @@ def draw(runs: Runs, path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
+def draw_labels(records: Sequence[dict[str, Any]], path: Path) -> None:
+    """Draw both areas of some detectors by the number of known anomalies."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4.2), layout="constrained")
+    for axes, place, title in zip(figure.subplots(1, 2), (0, 1), ("AUC-PR", "AUC-ROC"), strict=True):
+        for method in parts.RIVALS:
+            values = [
+                mean([r for r in records if r["group"] == f"{count} labels" and r["arm"] == method])[place]
+                for count in parts.LABELS
+            ]
+            bold = {"linewidth": 3, "color": "black"} if method == OURS else {"linewidth": 1.5, "alpha": 0.8}
+            axes.plot(parts.LABELS, values, "o-", markersize=5, label=method, **bold)
+        axes.set(title=title, xlabel="known anomalies", xscale="log", xticks=parts.LABELS)
+        axes.set_xticks(parts.LABELS, labels=[str(count) for count in parts.LABELS])
+        axes.minorticks_off()
+        axes.grid(alpha=0.3)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right center", fontsize="small")
+    figure.savefig(path, dpi=110)
+
+
 def main() -> None:
     """Print or write the page."""
     arguments = argparse.ArgumentParser(description=__doc__)
@@ -283,10 +318,12 @@ def main() -> None:
     arguments.add_argument("--page", type=Path)
     chosen = arguments.parse_args()
     results = Results.read(chosen.results)
-    text = page(results, recording.read(parts.RECORDS), recording.read(outside.RECORDS))
+    records = recording.read(parts.RECORDS)
+    text = page(results, records, recording.read(outside.RECORDS))
     if chosen.page:
         chosen.page.write_text(text, encoding="utf-8")
         draw(Runs(results), chosen.page.parent / "images" / "ensemble.png")
+        draw_labels(records, chosen.page.parent / "images" / "labels.png")
     else:
         print(text)
 

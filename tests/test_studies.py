@@ -73,6 +73,12 @@ def test_the_ensemble_is_judged_by_what_was_aimed_at():
         for arm, value in (("better", 0.8), ("worse", 0.3))
         for scenario in scenarios
     ]
+    records += [
+        {"group": "5 labels", "arm": arm, "scenario": scenario, "seed": 100}
+        | {f"auc_{curve}{part}": value for curve in ("pr", "roc") for part in ("", "_unknown")}
+        for arm, value in (("DPLANEnsemble", 0.5), ("IForest", 0.55), ("DPLAN", 0.2))
+        for scenario in scenarios
+    ]
     others = [
         {"table": table, "labels": 5, "seed": 200, "arm": "IForest"}
         | {f"auc_{curve}{part}": value for curve in ("pr", "roc") for part in ("", "_unknown")}
@@ -86,6 +92,8 @@ def test_the_ensemble_is_judged_by_what_was_aimed_at():
     # Four data sets are too few for a test to tell anything.
     assert found["AUC-PR: largest p-value of the Wilcoxon tests < 0.05"][1].strip() == "missed"
     assert found["AUC-PR: std over runs at most half of one agent's"][0].strip() == "0.100"
+    few = [part.strip() for part in found["AUC-ROC with 5 labels: ahead (best of 2 others: IForest)"]]
+    assert few == ["-0.050", "missed"]
     assert "for UNSW *better*, which gives .800 / .800 there" in "\n".join(lines)
     assert "| IForest | .200 / .200 | .600 / .600 | .400 / .400 | .400 / .400 |" in lines
 
