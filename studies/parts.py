@@ -61,7 +61,18 @@ AGENTS: dict[str, dict[str, Any]] = {
     "uniform, fast, no L2": {**_FAST, "l2": 0.0},
     "uniform, fast, no L2, no intrinsic reward": {**_FAST, "l2": 0.0, "intrinsic_reward": False},
 }
-RIVALS = ("DPLANEnsemble", "DPLAN", "BoostedBaseline", "LogisticBaseline", "PReNet", "DevNet", "IForest")
+RIVALS = (
+    "DPLANEnsemble",
+    "DPLAN",
+    "BoostedBaseline",
+    "LogisticBaseline",
+    "PReNet",
+    "DevNet",
+    "IForest",
+    "DeepSAD",
+    "DUA",
+    "REPEN",
+)
 LABELS = (5, 15, 30, 60)
 NOISE = (0.1, 0.3)
 
