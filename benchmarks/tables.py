@@ -74,7 +74,8 @@ figures["gap"] = float(abs(found.effects.sum(axis=1) + found.baseline - found.sc
 """
 
 AROUND = """
-import json, resource, sys, time
+import json, sys, time
+from pathlib import Path
 figures = {{}}
 def begin():
     figures["started"] = time.perf_counter()
@@ -82,7 +83,9 @@ begin()
 {before}
 {body}
 figures["seconds"] = time.perf_counter() - figures.pop("started")
-figures["megabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+# Not ru_maxrss, which begins with the memory of the process that started this one.
+peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+figures["megabytes"] = int(peak.split()[1]) / 1024
 print(json.dumps(figures))
 """
 
