@@ -1,5 +1,7 @@
 """People's tables: scoring a large Parquet file against polars rewriting it, and preparing against training.
 
+The detector is DPLANEnsemble, which ``dplan fit`` takes if none is named.
+
 Everything that is compared runs in the same run, each in a process of its own, so that peak memory is its own.
 """
 
@@ -48,25 +50,25 @@ score_table(model, Path(sys.argv[1]), "parquet", Path(sys.argv[2]), Wish(), outp
 
 FIT = """
 import polars as pl
-from dplan import DPLAN
+from dplan import DPLANEnsemble
 from dplan.data import from_table
 from dplan.tables import fit_table
 table = pl.read_parquet(sys.argv[1], n_rows=100_000)
 table = table.with_columns(label=(pl.int_range(pl.len()) % 2000 == 0).cast(pl.Int64))
 own = from_table(table, label="label")
-fit_table(own, DPLAN(random_state=0, n_steps=400, warmup_steps=200), estimate=False)  # compiled
+fit_table(own, DPLANEnsemble(random_state=0, n_steps=400, warmup_steps=200), estimate=False)  # compiled
 begin()
-model = fit_table(own, DPLAN(random_state=0))
+model = fit_table(own, DPLANEnsemble(random_state=0))
 model.save(sys.argv[2])
 figures.update(model.summary["seconds"])
 """
 
 EXPLAIN = """
 import numpy as np
-from dplan import DPLAN
+from dplan import DPLANEnsemble
 from dplan.explain import effects
 X = np.random.default_rng(0).random((3000, 200))
-detector = DPLAN(random_state=0).fit(X, np.arange(3000) < 60)
+detector = DPLANEnsemble(random_state=0).fit(X, np.arange(3000) < 60)
 effects(detector, X[:2], X)  # compiled
 begin()
 found = effects(detector, X[:1000], X[60:])
