@@ -357,6 +357,20 @@ def test_partial_fit_gives_the_same_bytes_with_any_number_of_threads_and_after_l
     assert in_memory.anomaly_score(X).tobytes() == scores[0]
 
 
+def test_going_on_that_fails_at_once_leaves_the_detector_as_it_was(monkeypatch):
+    X, y, later = second_kind()
+    detector = DPLANEnsemble(**FEW, n_agents=1).fit(X, y)
+    before = detector.anomaly_score(X)
+
+    def fails(*_):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(DPLANEnsemble, "_member", fails)
+    with pytest.raises(MemoryError, match="no room"):
+        detector.partial_fit(X[::2], later[::2])
+    np.testing.assert_array_equal(detector.anomaly_score(X), before)
+
+
 def test_network_agents_go_on_from_where_they_were():
     X, y, later = second_kind()
     fitted = DPLANEnsemble(**FEW, n_agents=1).fit(X, y)

@@ -266,7 +266,12 @@ class DPLANEnsemble(Detector):
         jobs = list(self._jobs(rng.permutation(labelled), rng))
         stop = Event()
         train_one = partial(self._member, X, unlabelled, usual, earlier, stop)
-        explorers = [self._neighbours(neighbours, usual), self._forest(usual, rng)]
+        forest, path_length = self._forest(usual, rng)
+        found = {
+            "neighbours": mean_nearest_distance(neighbours, usual),
+            "forest": isolation(forest, usual, path_length),
+        }
+        explorers = [standardised(kind, None, None, scores, scores[:0]) for kind, scores in found.items()]
         agents: list[Member] = []
         # Agents are handed over in the order in which they were asked for, so threads change nothing.
         with ThreadPoolExecutor(self.n_jobs or os.cpu_count() or 1) as pool:
@@ -277,6 +282,8 @@ class DPLANEnsemble(Detector):
                     while wait([finished], timeout=0.2).not_done:
                         pass
                     agents.append(finished.result())
+                    # All at once: a training that fails before leaves the detector as it was.
+                    self.neighbours_, self.forest_, self.usual_path_length_ = neighbours, forest, path_length
                     self._assemble(agents, explorers)
                     if self._record(held_out_error=agents[-1].error):
                         break
@@ -346,20 +353,13 @@ class DPLANEnsemble(Detector):
     def _agent_sizes(self, n_columns: int, hidden_units: int) -> perceptron.Sizes:
         return perceptron.layer_sizes(n_columns, (hidden_units,), N_ACTIONS)
 
-    def _neighbours(self, neighbours: Floats, usual: Floats) -> Member:
-        self.neighbours_ = neighbours
-        distances = mean_nearest_distance(neighbours, usual)
-        return standardised("neighbours", None, None, distances, distances[:0])
-
-    def _forest(self, usual: Floats, rng: np.random.Generator) -> Member:
-        """Grow DPLAN's forest on the raw features."""
+    def _forest(self, usual: Floats, rng: np.random.Generator) -> tuple[Trees, float]:
+        """Grow DPLAN's forest on the raw features; return it, and the path length that is usual in it."""
         forest = new_forest(int(self.n_trees), min(int(self.tree_size), len(usual)))
         for tree in range(int(self.n_trees)):
             grow(forest, tree, usual[rng.choice(len(usual), forest.tree_size, replace=False)], rng)
-        self.forest_ = complete_trees(forest.features, forest.thresholds, forest.path_lengths)
-        self.usual_path_length_ = max(average_path_length(forest.tree_size), 1.0)
-        scores = isolation(self.forest_, usual, self.usual_path_length_)
-        return standardised("forest", None, None, scores, scores[:0])
+        trees = complete_trees(forest.features, forest.thresholds, forest.path_lengths)
+        return trees, max(average_path_length(forest.tree_size), 1.0)
 
     def _assemble(self, agents: Sequence[Member], explorers: Sequence[Member]) -> None:
         """Put what agents learned into plain arrays, and weigh all members."""
