@@ -34,9 +34,10 @@ def _changes(
     of_usual, of_rows = _squares(every, usual, columns), _squares(rows, every, columns)
     nothing = np.zeros((len(every), 1), dtype=np.float32)
     before = np.zeros((2, len(rows)))
+    nothing_range = _range(nothing)
     before[0] = _mean_nearest(of_usual, _range(of_usual), nothing[:, 0], n_samples)
     for i in range(len(rows)):
-        before[1, i] = _mean_nearest(nothing, _range(nothing), of_rows[i], n_samples)
+        before[1, i] = _mean_nearest(nothing, nothing_range, of_rows[i], n_samples)
     changes = np.empty((2, len(rows), n_features))
     for feature in range(n_features):
         replaced = columns[feature_of == feature]

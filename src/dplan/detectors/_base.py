@@ -23,6 +23,7 @@ from dplan.perceptron import Floats
 logger = logging.getLogger("dplan")
 
 Callback = Callable[[Any, Mapping[str, float]], bool | None]
+Learn = Callable[[NDArray[np.floating], NDArray[np.int64], np.random.Generator], None]
 
 # The threshold is a quantile of the scores of unlabelled rows; that many of them fix it well enough.
 _THRESHOLD_ROWS = 50_000
@@ -173,8 +174,8 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         with single_threaded_blas():
             return score_in_blocks(table, self.column_low_, self.column_inverse_, score)
 
-    def _continue(self, X: ArrayLike, y: ArrayLike | None) -> Self:
-        """Do `partial_fit` for detectors that write `_go_on`: the first time fit, later go on."""
+    def _continue(self, X: ArrayLike, y: ArrayLike | None, go_on: Learn) -> Self:
+        """Do `partial_fit` for detectors that can: the first time fit, later go on from where training ended."""
         if not hasattr(self, "history_"):
             return self.fit(X, y)
         self._check_parameters()
@@ -183,13 +184,9 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         labels = usable_labels(check_labels(y, len(table)), type(self).__name__, needed=True)
         self._started = time.perf_counter() - (self.history_.get("seconds") or [0.0])[-1]
         with single_threaded_blas():
-            self._go_on(table, labels, rng)
+            go_on(table, labels, rng)
         self._set_offset(table, np.flatnonzero(labels == 0), rng)
         return self
-
-    def _go_on(self, X: NDArray[np.floating], labels: NDArray[np.int64], rng: np.random.Generator) -> None:
-        """Learn on, from where the last training ended."""
-        raise NotImplementedError
 
     def _arrange(self, X: NDArray[np.floating], order: NDArray[np.int64] | None = None) -> Floats:
         return arrange(X, order, self.column_low_, self.column_inverse_)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
-from dplan.detectors._trees import Trees, join_trees, sum_of_leaves
+from dplan.detectors._trees import Trees, join_trees
 from dplan.detectors.baselines import boosted_tree
 from dplan.perceptron import Floats
 
@@ -42,13 +42,6 @@ def boosted_trees(rows: Floats, known: NDArray[np.bool_], n_rounds: int, rng: np
     with threadpool_limits(1, user_api="openmp"):
         model.fit(rows, known)
     return join_trees([boosted_tree(tree.nodes) for (tree,) in model._predictors])
-
-
-def isolation(trees: Trees, rows: Floats, usual_path_length: float) -> NDArray[np.float64]:
-    """Return iForest's score of each row, in (0, 1]."""
-    mean_length = sum_of_leaves(trees, rows) / len(trees.roots)
-    scores: NDArray[np.float64] = np.exp2(-mean_length / usual_path_length)
-    return scores
 
 
 def standardised(

@@ -287,7 +287,7 @@ class DPLAN(Detector):
         self
             `history_` goes on, `offset_` is set anew. Before the first `fit`, this is `fit`.
         """
-        return self._continue(X, y)
+        return self._continue(X, y, self._go_on)
 
     def _fit(self, X: NDArray[np.floating], labels: NDArray[np.int64], rng: np.random.Generator) -> None:
         self._train(X, labels, rng)

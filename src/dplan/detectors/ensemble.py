@@ -12,16 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from dplan import perceptron
 from dplan.agent.environment import ANOMALOUS
-from dplan.agent.forest import average_path_length, grow, new_forest
 from dplan.agent.network import N_ACTIONS
 from dplan.detectors._base import Callback, Detector
 from dplan.detectors._checks import check_integer, check_number
+from dplan.detectors._explorers import EXPLORERS, Explorers, as_members, draw_rows, explore, grown_forest
 from dplan.detectors._isolation import labelled_or_stand_ins
-from dplan.detectors._members import KINDS, Member, agent_weights, boosted_trees, isolation, standardised
-from dplan.detectors._neighbours import mean_nearest_distance, sample_sizes
+from dplan.detectors._members import KINDS, Member, agent_weights, boosted_trees, standardised
 from dplan.detectors._scaling import no_scale
 from dplan.detectors._side_by_side import apart, side_by_side
-from dplan.detectors._trees import Trees, complete_trees, join_trees, some_trees, sum_of_leaves
+from dplan.detectors._trees import Trees, join_trees, some_trees, sum_of_leaves
 from dplan.detectors.dplan import DPLAN
 from dplan.perceptron import Floats
 
@@ -35,12 +34,6 @@ _FAST: dict[str, Any] = {"sampler": "uniform", "momentum": 0.95, "gradient_decay
 # Unlabelled rows that one agent sees: as many as a network agent can visit in its steps, and for trees so few that
 # hidden anomalies among them weigh little.
 _NETWORK_ROWS, _TREE_ROWS = 20_000, 5_000
-_REFERENCE_ROWS = 10_000  # against which scores are standardised
-
-# What each explorer has of their weight. Neighbours find more on most tables; the forest sees small differences in
-# columns that a few huge values have squeezed together.
-_NEIGHBOURS_SHARE, _FOREST_SHARE = 5 / 6, 1 / 6
-_N_EXPLORERS = 2
 
 # With fewer labels than this, every agent learns from all of them and none is held out.
 _FEWEST_LABELS_TO_HOLD_OUT = 8
@@ -227,7 +220,7 @@ class DPLANEnsemble(Detector):
         self
             `history_` goes on, `offset_` is set anew. Before the first `fit`, this is `fit`.
         """
-        return self._continue(X, y)
+        return self._continue(X, y, self._go_on)
 
     def _check_parameters(self) -> None:
         for name in ("n_agents", "hidden_units", "n_steps", "n_rounds", "n_trees"):
@@ -257,21 +250,15 @@ class DPLANEnsemble(Detector):
         labelled, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
         if len(labelled) == 0:
             labelled, unlabelled = labelled_or_stand_ins(self._arrange(X), labels, rng)
-        n_samples, n_each = sample_sizes(len(unlabelled))
-        n_neighbours = n_samples * n_each
-        drawn = rng.choice(unlabelled, min(n_neighbours + _REFERENCE_ROWS, len(unlabelled)), replace=False)
-        # Apart from neighbours, which would be their own nearest.
-        usual = self._arrange(X, drawn[n_neighbours:] if len(drawn) > n_neighbours else drawn)
-        neighbours = self._arrange(X, drawn[:n_neighbours]).reshape(n_samples, n_each, X.shape[1])
+        samples, reference = draw_rows(unlabelled, rng)
+        usual = self._arrange(X, reference)
+        neighbours = self._arrange(X, samples.ravel()).reshape(*samples.shape, X.shape[1])
         jobs = list(self._jobs(rng.permutation(labelled), rng))
         stop = Event()
         train_one = partial(self._member, X, unlabelled, usual, earlier, stop)
-        forest, path_length = self._forest(usual, rng)
-        found = {
-            "neighbours": mean_nearest_distance(neighbours, usual),
-            "forest": isolation(forest, usual, path_length),
-        }
-        explorers = [standardised(kind, None, None, scores, scores[:0]) for kind, scores in found.items()]
+        forest = grown_forest(usual, int(self.n_trees), int(self.tree_size), rng)
+        explorers = Explorers(neighbours, *forest)
+        exploring = as_members(explorers, usual)
         agents: list[Member] = []
         # Agents are handed over in the order in which they were asked for, so threads change nothing.
         with ThreadPoolExecutor(self.n_jobs or os.cpu_count() or 1) as pool:
@@ -283,8 +270,8 @@ class DPLANEnsemble(Detector):
                         pass
                     agents.append(finished.result())
                     # All at once: a training that fails before leaves the detector as it was.
-                    self.neighbours_, self.forest_, self.usual_path_length_ = neighbours, forest, path_length
-                    self._assemble(agents, explorers)
+                    self.neighbours_, self.forest_, self.usual_path_length_ = explorers
+                    self._assemble(agents, exploring)
                     if self._record(held_out_error=agents[-1].error):
                         break
             finally:
@@ -353,14 +340,6 @@ class DPLANEnsemble(Detector):
     def _agent_sizes(self, n_columns: int, hidden_units: int) -> perceptron.Sizes:
         return perceptron.layer_sizes(n_columns, (hidden_units,), N_ACTIONS)
 
-    def _forest(self, usual: Floats, rng: np.random.Generator) -> tuple[Trees, float]:
-        """Grow DPLAN's forest on the raw features; return it, and the path length that is usual in it."""
-        forest = new_forest(int(self.n_trees), min(int(self.tree_size), len(usual)))
-        for tree in range(int(self.n_trees)):
-            grow(forest, tree, usual[rng.choice(len(usual), forest.tree_size, replace=False)], rng)
-        trees = complete_trees(forest.features, forest.thresholds, forest.path_lengths)
-        return trees, max(average_path_length(forest.tree_size), 1.0)
-
     def _assemble(self, agents: Sequence[Member], explorers: Sequence[Member]) -> None:
         """Put what agents learned into plain arrays, and weigh all members."""
         networks = [agent for agent in agents if agent.theta is not None]
@@ -373,7 +352,7 @@ class DPLANEnsemble(Detector):
         ordered = [*networks, *boosted, *explorers]
         self.middles_ = np.array([member.middle for member in ordered])
         self.spreads_ = np.array([member.spread for member in ordered])
-        exploring = float(self.exploration) * np.array([_NEIGHBOURS_SHARE, _FOREST_SHARE])
+        exploring = float(self.exploration) * np.array(list(EXPLORERS.values()))
         self.member_weights_ = np.concatenate([agent_weights([*networks, *boosted]), exploring])
         usual = np.stack([member.usual for member in ordered], axis=1) @ self.member_weights_
         self.score_quantiles_ = np.quantile(usual, _QUANTILES)
@@ -389,7 +368,7 @@ class DPLANEnsemble(Detector):
 
     def _tree_agents(self) -> list[Trees]:
         """Return the trees of each tree agent."""
-        n_agents = len(self.member_weights_) - int(self.layer_sizes_[-1]) // N_ACTIONS - _N_EXPLORERS
+        n_agents = len(self.member_weights_) - int(self.layer_sizes_[-1]) // N_ACTIONS - len(EXPLORERS)
         n_each = len(self.trees_.roots) // max(n_agents, 1)
         return [some_trees(self.trees_, i * n_each, (i + 1) * n_each) for i in range(n_agents)]
 
@@ -398,8 +377,7 @@ class DPLANEnsemble(Detector):
         values = perceptron.outputs(self.weights_, self.layer_sizes_, rows)[:, ANOMALOUS::N_ACTIONS]
         others = [
             *(sum_of_leaves(trees, rows) for trees in self._tree_agents()),
-            mean_nearest_distance(self.neighbours_, rows),
-            isolation(self.forest_, rows, self.usual_path_length_),
+            *explore(Explorers(self.neighbours_, self.forest_, self.usual_path_length_), rows),
         ]
         scores = np.concatenate([values, np.stack(others, axis=1)], axis=1, dtype=np.float64)
         standard: NDArray[np.float64] = (scores - self.middles_) / self.spreads_
@@ -411,8 +389,8 @@ class DPLANEnsemble(Detector):
         return scores
 
     def _disagreement(self, rows: Floats) -> NDArray[np.floating]:
-        scores = self._member_scores(rows)[:, :-_N_EXPLORERS]
-        weights = self.member_weights_[:-_N_EXPLORERS]
+        scores = self._member_scores(rows)[:, : -len(EXPLORERS)]
+        weights = self.member_weights_[: -len(EXPLORERS)]
         mean = (scores * weights).sum(axis=1, keepdims=True)
         deviation: NDArray[np.float64] = np.sqrt(((scores - mean) ** 2 * weights).sum(axis=1))
         return deviation
