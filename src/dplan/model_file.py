@@ -21,6 +21,7 @@ from dplan._version import __version__
 from dplan.catalogue import list_detectors
 from dplan.data.preparing import TablePreparer
 from dplan.detectors._base import Detector
+from dplan.detectors._explorers import EXPLORERS
 from dplan.detectors._trees import Trees
 from dplan.detectors.ensemble import DPLANEnsemble
 from dplan.exceptions import ModelFileError
@@ -285,13 +286,16 @@ def _check_members(ensemble: DPLANEnsemble) -> None:
     n_networks, rest = divmod(sizes[-1], 2)
     if len(sizes) != 3 or n_networks == 0 or rest or sizes[1] % n_networks:
         raise ValueError(f"{sizes} are not the layers of whole network agents")
-    n_trees, n_boosted = len(ensemble.trees_.roots), len(ensemble.member_weights_) - n_networks - 2
+    n_trees, n_boosted = (
+        len(ensemble.trees_.roots),
+        len(ensemble.member_weights_) - n_networks - len(EXPLORERS),
+    )
     if n_boosted < 0 or (n_trees % n_boosted if n_boosted else n_trees):
         raise ValueError("the trees are not those of whole agents")
     if len(ensemble.forest_.roots) == 0:
         raise ValueError("the forest has no tree")
     for name in ("middles_", "spreads_", "member_weights_"):
-        _same(getattr(ensemble, name).shape, (n_networks + n_boosted + 2,), name)
+        _same(getattr(ensemble, name).shape, (n_networks + n_boosted + len(EXPLORERS),), name)
     if not (ensemble.spreads_ > 0).all() or not (np.diff(ensemble.score_quantiles_) >= 0).all():
         raise ValueError("a spread is not positive, or quantiles are not in order")
     _same(ensemble.score_quantiles_.shape, (1001,), "score_quantiles_")
