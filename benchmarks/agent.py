@@ -11,10 +11,10 @@ from sklearn.ensemble import IsolationForest
 
 from benchmarks.bars import Bar, interleaved, seconds, show
 from dplan import DPLAN
-from dplan._blas import single_threaded_blas
-from dplan.agent.forest import grow, isolation_scores, new_forest
-from dplan.detectors._scaling import arrange, column_scale
-from dplan.perceptron import Floats
+from dplan._kernels.blas import single_threaded_blas
+from dplan._kernels.forest import grow, isolation_scores, new_forest
+from dplan._kernels.perceptron import Floats
+from dplan._kernels.scaling import arrange, column_scale
 
 SHAPES = {(75_000, 196): 3.0, (230_000, 54): 5.0, (5_700, 561): 3.0, (5_400, 21): 5.0}  # with their bars
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import polars as pl
 
 from benchmarks.bars import Bar, interleaved, show
-from dplan.data.catalog import source_of
-from dplan.data.datasets import from_source
-from dplan.data.preparing import TablePreparer
+from dplan.datasets.loading import from_source
+from dplan.datasets.registry import source_of
+from dplan.tables.preparing import TablePreparer
 
 BAR = 3.0
 

@@ -9,7 +9,7 @@ from sklearn.ensemble import IsolationForest
 from benchmarks.agent import fit, make_table
 from benchmarks.bars import Bar, interleaved, show
 from dplan import DPLANEnsemble
-from dplan.perceptron import Floats
+from dplan._kernels.perceptron import Floats
 
 ROUNDS = 3
 SHAPES = ((75_000, 196), (230_000, 54), (5_700, 265), (5_400, 21))

@@ -4,7 +4,7 @@ import tempfile
 
 from benchmarks.bars import Bar, show
 from dplan.benchmark.backends import on_processes
-from dplan.benchmark.running import run as run_plan
+from dplan.benchmark.runner import run as run_plan
 from dplan.benchmark.suites import Plan
 
 JOBS = 2

@@ -51,7 +51,7 @@ score_table(model, Path(sys.argv[1]), "parquet", Path(sys.argv[2]), Wish(), outp
 FIT = """
 import polars as pl
 from dplan import DPLANEnsemble
-from dplan.data import from_table
+from dplan.tables import from_table
 from dplan.tables import fit_table
 table = pl.read_parquet(sys.argv[1], n_rows=100_000)
 table = table.with_columns(label=(pl.int_range(pl.len()) % 2000 == 0).cast(pl.Int64))

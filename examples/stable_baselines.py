@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 from stable_baselines3 import DQN
 
-from dplan.data import scenario
-from dplan.environment import AnomalyBiasedEnv
+from dplan.datasets import scenario
+from dplan.gym import AnomalyBiasedEnv
 
 
 def train(X: NDArray[Any], y: NDArray[Any], n_steps: int = 20_000, seed: int = 0) -> DQN:

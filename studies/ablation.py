@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from dplan import variants
-from dplan.compare import averages, compare
-from dplan.data import Dataset, Task, load, scenario
+from dplan.benchmark.compare import averages, compare
+from dplan.datasets import Dataset, Task, load, scenario
 from studies.paper import ABLATION
 
 DATA_SETS = {

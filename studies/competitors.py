@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.table import Table
 
 from dplan import list_detectors
-from dplan.compare import Outcome, as_table, averages, compare
-from dplan.data import Task, scenario
+from dplan.benchmark.compare import Outcome, as_table, averages, compare
+from dplan.datasets import Task, scenario
 from studies.paper import COMPETITORS
 
 DATA_SETS = {

@@ -4,9 +4,9 @@ python -m studies.embedded
 """
 
 from dplan import DPLAN
-from dplan.compare import Figures, averages, compare
-from dplan.data import scenario
-from dplan.demo import TASK
+from dplan.benchmark.compare import Figures, averages, compare
+from dplan.cli.demo import TASK
+from dplan.datasets import scenario
 
 
 def measure(seeds: int = 10) -> tuple[Figures, Figures]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import dplan
-from dplan.benchmark.measures import SortedScores
+from dplan.benchmark.metrics import SortedScores
 from studies import recording
 
 RECORDS = recording.RECORDS / "outside.jsonl"

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import dplan
-from dplan import perceptron
-from dplan.benchmark.measures import measure
+from dplan._kernels import perceptron
+from dplan.benchmark.metrics import measure
 from dplan.benchmark.suites import PAPER_DATASETS
-from dplan.data import Task, load, scenario
-from dplan.data.scenario_ids import scenarios
+from dplan.datasets import Task, load, scenario
+from dplan.datasets.scenario_ids import scenarios
 from studies import recording
 
 RECORDS = recording.RECORDS / "parts.jsonl"

@@ -22,7 +22,7 @@ def test_every_public_name_is_there():
         _ = dplan.nothing
 
 
-@pytest.mark.parametrize("statement", ["import dplan", "import dplan.cli", "import dplan.data"])
+@pytest.mark.parametrize("statement", ["import dplan", "import dplan.cli", "import dplan.datasets"])
 def test_importing_loads_nothing_heavy(statement):
     loaded = json.loads(python(f"import sys, json; {statement}; print(json.dumps(sorted(sys.modules)))"))
     heavy = {"numba", "sklearn", "scipy", "polars", "pandas", "matplotlib", "gymnasium"}

@@ -21,7 +21,7 @@ def test_the_competitors_are_averaged_beside_the_papers_figures():
     from rich.console import Console
     from studies.competitors import summary
 
-    from dplan.compare import Figures, Outcome
+    from dplan.benchmark.compare import Figures, Outcome
 
     def outcome(detector, value):
         return Outcome(detector, 0, Figures(*[value] * 6, fit_seconds=1.0, score_seconds=0.1))
@@ -173,7 +173,7 @@ def test_without_its_tables_the_outside_study_says_what_to_install(monkeypatch):
 def test_few_and_wrong_labels_are_what_they_say():
     from studies.parts import few_labels, wrong_labels
 
-    from dplan.data import scenario
+    from dplan.datasets import scenario
 
     task = scenario("covertype-mini/cottonwood-v1")
     n_labelled, n_unlabelled = (task.y > 0).sum(), (task.y == 0).sum()

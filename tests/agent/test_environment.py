@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy import stats
-from worlds import make_world
 
 from dplan.agent.environment import (
     ANOMALOUS,
@@ -17,6 +16,7 @@ from dplan.agent.environment import (
     random_unlabelled,
     ring_order,
 )
+from tests.agent.worlds import make_world
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 from sklearn.ensemble import IsolationForest
-from worlds import make_agent, make_world
 
-from dplan import perceptron
-from dplan.agent.forest import average_path_length, grow, isolation_scores, new_forest
+from dplan._kernels import perceptron
+from dplan._kernels.forest import average_path_length, grow, isolation_scores, new_forest
 from dplan.agent.intrinsic import AS_THEY_ARE, RANK, RAW, intrinsic_reward, new_novelty, refresh, rescale
+from tests.agent.worlds import make_agent, make_world
 
 
 def grown(rows, n_trees=100, tree_size=256, seed=0):

@@ -3,10 +3,10 @@
 import numba
 import numpy as np
 import pytest
-from worlds import LEARNING, make_agent, make_world
 
-from dplan import perceptron
+from dplan._kernels import perceptron
 from dplan.agent.network import greedy_action, learn, target_values
+from tests.agent.worlds import LEARNING, make_agent, make_world
 
 
 def unequal(sizes, seed=0):

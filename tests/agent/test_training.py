@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from twin import Twin
-from worlds import LEARNING, SCHEDULE, make_agent, make_world
 
-from dplan import perceptron
+from dplan._kernels import perceptron
 from dplan.agent import training
 from dplan.agent.intrinsic import new_novelty
 from dplan.agent.training import epsilon_at, select_action, store, train, update_target
+from tests.agent.twin import Twin
+from tests.agent.worlds import LEARNING, SCHEDULE, make_agent, make_world
 
 SHORT = SCHEDULE._replace(
     n_steps=500,

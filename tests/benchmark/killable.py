@@ -7,7 +7,7 @@ import numpy as np
 
 import dplan.detectors.baselines  # noqa: F401 - imported once in the server
 from dplan.benchmark.configuration import versions
-from dplan.benchmark.running import run
+from dplan.benchmark.runner import run
 from dplan.detectors.devnet import DevNet
 from dplan.detectors.iforest import IForest
 

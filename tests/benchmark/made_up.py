@@ -5,9 +5,9 @@ import json
 import numpy as np
 
 from dplan.benchmark.cells import Cell
-from dplan.benchmark.running import _record
+from dplan.benchmark.runner import _record
 from dplan.benchmark.suites import SUITES, Plan, cells_of
-from dplan.data.catalog import CATALOG
+from dplan.datasets.registry import CATALOG
 
 ATTACK = "</pre><script>console.error('escaped?')</script><b>&amp;"
 

@@ -8,10 +8,10 @@ import sys
 import threading
 
 import pytest
-from small_cells import figures, make_small_plan
 
 from dplan.benchmark.backends import on_dask
-from dplan.benchmark.running import run
+from dplan.benchmark.runner import run
+from tests.benchmark.small_cells import figures, make_small_plan
 
 pytest.importorskip("distributed", reason="the extra [dask] is not installed")
 

@@ -11,14 +11,13 @@ import pytest
 
 pytest.importorskip("resource", reason="no such limits on this system")
 
-import killable
-from small_cells import figures, make_small_plan
-
 from dplan.benchmark.backends import on_processes
-from dplan.benchmark.chapters import report_blocks
 from dplan.benchmark.journal import NAME, read_journal
+from dplan.benchmark.report.chapters import report_blocks
 from dplan.benchmark.results import Results
-from dplan.benchmark.running import run
+from dplan.benchmark.runner import run
+from tests.benchmark import killable
+from tests.benchmark.small_cells import figures, make_small_plan
 
 KILLS = 30
 

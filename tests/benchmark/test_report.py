@@ -6,15 +6,15 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
-from browser import find_browser, visit
-from made_up import ATTACK, write_journal
 from scipy.stats import wilcoxon
 
 from dplan.benchmark import published
-from dplan.benchmark.chapters import report_blocks
-from dplan.benchmark.pages import write_report
+from dplan.benchmark.report.chapters import report_blocks
+from dplan.benchmark.report.pages import write_report
 from dplan.benchmark.results import Results
 from dplan.benchmark.suites import SUITES
+from tests.benchmark.made_up import ATTACK, write_journal
+from tests.browser import find_browser, visit
 
 
 @pytest.fixture(scope="module")

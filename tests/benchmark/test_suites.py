@@ -6,8 +6,8 @@ import pytest
 
 from dplan.benchmark import published
 from dplan.benchmark.cells import method_names
-from dplan.benchmark.commands import _SUITE_NAMES
 from dplan.benchmark.suites import SUITES, Plan, cells_of
+from dplan.cli.benchmark import _SUITE_NAMES
 
 # The paper: 13 × 6, 42 × 4, 13 × 6 × 4, 13 × 5, 13, 13 × 6, 13 × 6
 SIZES = {

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dplan import perceptron
+from dplan._kernels import perceptron
 
 
 def check(loss, sizes, rows, n_decayed, l2=0.01, seed=0):

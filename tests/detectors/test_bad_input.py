@@ -5,12 +5,12 @@ import contextlib
 import numpy as np
 import pandas as pd
 import pytest
-from quick import QUICK
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from dplan import NoLabelsWarning
+from tests.detectors.quick import QUICK
 
 pytestmark = pytest.mark.parametrize("detector", QUICK.values(), ids=QUICK.keys())
 

@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from quick import QUICK
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
+
+from tests.detectors.quick import QUICK
 
 pytestmark = pytest.mark.parametrize("detector", QUICK.values(), ids=QUICK.keys())
 

@@ -6,7 +6,7 @@ from scipy.stats import chisquare
 from sklearn.base import clone
 
 import dplan
-from dplan import perceptron
+from dplan._kernels import perceptron
 from dplan.detectors._deep import DeepDetector
 from dplan.detectors._minibatches import HalfAndHalf, WeightedChoice, weighted_mean
 

@@ -1,10 +1,11 @@
-import gradients
 import numpy as np
 import pytest
 
-from dplan import DeepSAD, NoLabelsWarning, perceptron
+from dplan import DeepSAD, NoLabelsWarning
+from dplan._kernels import perceptron
 from dplan.detectors._minibatches import weighted_mean
 from dplan.detectors.deep_sad import sphere_loss
+from tests.detectors import gradients
 
 
 def some_outputs(seed=0):

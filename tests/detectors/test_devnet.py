@@ -1,11 +1,12 @@
-import gradients
 import numpy as np
 from sklearn.metrics import average_precision_score
 
-from dplan import DevNet, perceptron
+from dplan import DevNet
+from dplan._kernels import perceptron
 from dplan.detectors._deep import clipped_rmsprop, new_network, train
 from dplan.detectors._minibatches import HalfAndHalf, weighted_mean
 from dplan.detectors.devnet import deviation_loss
+from tests.detectors import gradients
 
 
 def some_scores(n=40, seed=0):

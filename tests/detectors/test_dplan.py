@@ -7,7 +7,8 @@ import pytest
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
 
-from dplan import DPLAN, perceptron, variants
+from dplan import DPLAN, variants
+from dplan._kernels import perceptron
 from dplan.detectors.dplan import _COUNTS, _NUMBERS
 
 PAPER = {

@@ -6,12 +6,13 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import roc_auc_score
 
 import dplan
-from dplan import DPLANEnsemble, perceptron
+from dplan import DPLANEnsemble
+from dplan._kernels import perceptron
+from dplan._kernels.neighbours import mean_nearest_distance, sample_sizes
+from dplan._kernels.trees import some_trees, sum_of_leaves
 from dplan.detectors import ensemble
 from dplan.detectors._members import Member, agent_weights, standardised
-from dplan.detectors._neighbours import mean_nearest_distance, sample_sizes
 from dplan.detectors._side_by_side import apart, side_by_side
-from dplan.detectors._trees import some_trees, sum_of_leaves
 
 FEW = {"n_steps": 3000, "warmup_steps": 1000, "n_rounds": 20, "n_trees": 30, "random_state": 0}
 

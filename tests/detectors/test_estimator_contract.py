@@ -1,8 +1,9 @@
 """scikit-learn's own suite over every detector."""
 
 import pytest
-from quick import QUICK
 from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tests.detectors.quick import QUICK
 
 
 @pytest.mark.filterwarnings("ignore::dplan.NoLabelsWarning")

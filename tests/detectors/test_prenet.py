@@ -1,9 +1,10 @@
-import gradients
 import numpy as np
 import pytest
 
-from dplan import PReNet, perceptron
+from dplan import PReNet
+from dplan._kernels import perceptron
 from dplan.detectors.prenet import Pairs, relation_loss
+from tests.detectors import gradients
 
 
 def some_pairs(n_rows=30, n_pairs=40, seed=0):

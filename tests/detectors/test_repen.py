@@ -1,10 +1,11 @@
-import gradients
 import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from dplan import REPEN, perceptron
+from dplan import REPEN
+from dplan._kernels import perceptron
 from dplan.detectors.repen import Triplets, in_columns, lesinn, outlier_candidates, triplet_loss
+from tests.detectors import gradients
 
 
 def test_lesinn_equals_a_plain_twin():

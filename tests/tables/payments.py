@@ -6,8 +6,7 @@ import numpy as np
 import polars as pl
 
 from dplan import DPLAN
-from dplan.data import from_table
-from dplan.tables import fit_table
+from dplan.tables import fit_table, from_table
 
 QUICK = {"n_steps": 4000, "warmup_steps": 1000, "n_trees": 20, "random_state": 0}
 

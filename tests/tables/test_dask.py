@@ -19,7 +19,7 @@ CLUSTER = """
 import json, os, signal, sys
 from pathlib import Path
 from distributed import LocalCluster
-from dplan.tables.parts import parts_of, score_parts
+from dplan.tables.folders import parts_of, score_parts
 from dplan.tables.scoring import Wish
 
 if __name__ == "__main__":
@@ -68,7 +68,7 @@ def test_a_cluster_scores_every_part_although_a_worker_is_killed(model, model_pa
     found = pl.concat(pl.read_parquet(path) for path in sorted((tmp_path / "scored").iterdir()))
     assert found.height == table.height
     np.testing.assert_array_equal(found["score"], model.score(table))
-    from dplan.tables.parts import parts_of, score_parts
+    from dplan.tables.folders import parts_of, score_parts
     from dplan.tables.scoring import Wish
 
     wish = Wish(("payment",), budget=10, explain=True)

@@ -5,11 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import polars as pl
 import pytest
-from payments import QUICK, payments
 
-from dplan import DPLAN, IForest, ModelFileError, model_file
-from dplan.data import from_table
-from dplan.tables import TableModel, fit_table
+from dplan import DPLAN, IForest, ModelFileError
+from dplan.persistence import model_file
+from dplan.tables import TableModel, fit_table, from_table
+from tests.tables.payments import QUICK, payments
 
 
 def test_known_and_unlabelled_frauds_rank_on_top(model, table):

@@ -7,13 +7,12 @@ import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
-from payments import QUICK, payments
 
 import dplan
 from dplan.cli import main
-from dplan.data import from_table
-from dplan.tables import fit_table
-from dplan.tables.onnx_export import export_onnx
+from dplan.tables import fit_table, from_table
+from dplan.tables.onnx import export_onnx
+from tests.tables.payments import QUICK, payments
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="the extra [onnx] is not installed")
 

@@ -10,14 +10,13 @@ import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
-from payments import QUICK, payments
 
 from dplan import DPLAN, DPLANEnsemble, IForest
 from dplan.cli import main
-from dplan.data import from_table
-from dplan.tables import fit_table
+from dplan.tables import fit_table, from_table
 from dplan.tables.report.facts import gather
 from dplan.tables.report.page import page
+from tests.tables.payments import QUICK, payments
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None

@@ -11,7 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from dplan.tables.chunks import chunks
-from dplan.tables.parts import parts_of, score_parts
+from dplan.tables.folders import parts_of, score_parts
 from dplan.tables.scoring import Wish, score_chunk, score_table
 
 

@@ -4,13 +4,12 @@ import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
-from payments import QUICK, payments
 from sklearn.base import clone
 
 from dplan import DPLAN, DPLANEnsemble, LogisticBaseline, NoLabelsWarning
 from dplan.cli import main
-from dplan.data import from_table
-from dplan.tables import TableModel, fit_table, update_table
+from dplan.tables import TableModel, fit_table, from_table, update_table
+from tests.tables.payments import QUICK, payments
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dplan._compile import compiled
-from dplan.perceptron import Floats
+from dplan._kernels.compile import compiled
+from dplan._kernels.perceptron import Floats
 
 NORMAL, ANOMALOUS = 0, 1  # the actions a⁰ and a¹
 

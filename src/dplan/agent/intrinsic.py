@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._compile import compiled
+from dplan._kernels.compile import compiled
+from dplan._kernels.forest import Forest, grow, isolation_scores, new_forest
+from dplan._kernels.perceptron import Floats, Sizes, embed
 from dplan.agent.environment import World, random_unlabelled
-from dplan.agent.forest import Forest, grow, isolation_scores, new_forest
-from dplan.perceptron import Floats, Sizes, embed
 
 # Scores are rescaled by those of this many rows of D^u: enough for the extremes, whatever the size of the data.
 RESCALING_ROWS = 5_000

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan import perceptron
-from dplan._compile import compiled
-from dplan.perceptron import Floats, Sizes
+from dplan._kernels import perceptron
+from dplan._kernels.compile import compiled
+from dplan._kernels.perceptron import Floats, Sizes
 
 N_ACTIONS = 2
 RMSPROP, DQN = 0, 1

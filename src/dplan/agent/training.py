@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan import perceptron
-from dplan._compile import compiled
+from dplan._kernels import perceptron
+from dplan._kernels.compile import compiled
+from dplan._kernels.perceptron import Floats
 from dplan.agent.environment import (
     ANOMALOUS,
     PROXIMITY,
@@ -26,7 +27,6 @@ from dplan.agent.environment import (
 )
 from dplan.agent.intrinsic import Novelty, intrinsic_reward, refresh
 from dplan.agent.network import Agent, Learning, greedy_action, learn, target_values
-from dplan.perceptron import Floats
 
 # While θ stands still, in the warm-up, ψ of an episode's rows is computed once and kept, if it takes no more than this.
 _KEPT_EMBEDDING_BYTES = 100_000_000

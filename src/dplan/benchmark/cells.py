@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from dplan import variants
-from dplan.benchmark.measures import SortedScores, measure
-from dplan.catalogue import list_detectors
-from dplan.data import Task, load, scenario
+from dplan.benchmark.metrics import SortedScores, measure
+from dplan.datasets import Task, load, scenario
+from dplan.detectors._registry import list_detectors
 
 __all__ = ["Cell", "create", "full_parameters", "method_names", "run_cell"]
 
@@ -38,7 +38,7 @@ class Cell:
     x : float or None
         Where it stands in a sweep: known classes, per cent of pollution, or hidden units.
     scenario, seed, protocol : str, int, str
-        As `dplan.data.scenario` takes them; the seed is the detector's, too.
+        As `dplan.datasets.scenario` takes them; the seed is the detector's, too.
     method : str
         A detector of `dplan.list_detectors` or a variant of `dplan.variants`.
     parameters : mapping

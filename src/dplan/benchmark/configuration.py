@@ -17,7 +17,7 @@ import polars as pl
 
 from dplan._version import __version__
 from dplan.benchmark.cells import create
-from dplan.data import Dataset
+from dplan.datasets import Dataset
 
 __all__ = ["code_fingerprint", "data_fingerprint", "differences", "machine", "versions"]
 
@@ -102,7 +102,7 @@ def data_fingerprint(dataset: Dataset) -> str:
 
     Examples
     --------
-    >>> from dplan.data import load
+    >>> from dplan.datasets import load
     >>> len(data_fingerprint(load("covertype-mini")))
     12
     """

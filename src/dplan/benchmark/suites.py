@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from dplan.benchmark.cells import Cell, full_parameters, method_names
-from dplan.data.scenario_ids import scenario_id, scenarios
+from dplan.datasets.scenario_ids import scenario_id, scenarios
 
 __all__ = ["SUITES", "Plan", "Suite", "cells_of", "datasets_of"]
 

@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dplan._blas import single_threaded_blas
+from dplan._kernels.blas import single_threaded_blas
+from dplan._kernels.perceptron import Floats
+from dplan._kernels.scaling import arrange, column_scale, no_scale, score_in_blocks
 from dplan.detectors._checks import as_generator, check_flag, check_labels, check_number, usable_labels
-from dplan.detectors._scaling import arrange, column_scale, no_scale, score_in_blocks
-from dplan.perceptron import Floats
 
 logger = logging.getLogger("dplan")
 
@@ -160,7 +160,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         path : path
             The file; an existing one is replaced, by the whole new one or not at all.
         """
-        from dplan.model_file import save  # which knows all detectors, and they know this class
+        from dplan.persistence.model_file import save  # which knows all detectors, and they know this class
 
         save(path, self)
 

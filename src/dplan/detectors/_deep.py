@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan import perceptron
+from dplan._kernels import perceptron
+from dplan._kernels.perceptron import Floats, Sizes
 from dplan.detectors._base import Callback, Detector
 from dplan.detectors._checks import check_hidden_units, check_integer, check_number
 from dplan.detectors._isolation import labelled_or_stand_ins
 from dplan.detectors._minibatches import Indices
-from dplan.perceptron import Floats, Sizes
 
 Sampler = Callable[[], Floats]
 Loss = Callable[[Floats], tuple[float, Floats]]

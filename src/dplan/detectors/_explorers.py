@@ -5,11 +5,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan.agent.forest import average_path_length, grow, new_forest
+from dplan._kernels.forest import average_path_length, grow, new_forest
+from dplan._kernels.neighbours import mean_nearest_distance, sample_sizes
+from dplan._kernels.perceptron import Floats
+from dplan._kernels.trees import Trees, complete_trees, sum_of_leaves
 from dplan.detectors._members import Member, standardised
-from dplan.detectors._neighbours import mean_nearest_distance, sample_sizes
-from dplan.detectors._trees import Trees, complete_trees, sum_of_leaves
-from dplan.perceptron import Floats
 
 # What each explorer has of their weight. Neighbours find more on most tables; the forest sees small differences in
 # columns that a few huge values have squeezed together.

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan.agent.forest import grow, isolation_scores, new_forest
-from dplan.perceptron import Floats
+from dplan._kernels.forest import grow, isolation_scores, new_forest
+from dplan._kernels.perceptron import Floats
 
 # iForest's recommended settings.
 N_TREES, TREE_SIZE = 100, 256

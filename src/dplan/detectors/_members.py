@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
-from dplan.detectors._trees import Trees, join_trees
+from dplan._kernels.perceptron import Floats
+from dplan._kernels.trees import Trees, join_trees
 from dplan.detectors.baselines import boosted_tree
-from dplan.perceptron import Floats
 
 # The kinds of agents, and the share that each has in the score if held-out anomalies speak for none.
 KINDS = {"slow": 0.25, "fast": 0.25, "trees": 0.5}

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._compile import compiled
-from dplan.perceptron import Floats
+from dplan._kernels.compile import compiled
+from dplan._kernels.perceptron import Floats
 
 Indices = NDArray[np.int64]
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from dplan import perceptron
-from dplan.perceptron import Floats
+from dplan._kernels import perceptron
+from dplan._kernels.perceptron import Floats
 
 
 def side_by_side(thetas: Sequence[Floats], sizes: perceptron.Sizes) -> tuple[perceptron.Sizes, Floats]:

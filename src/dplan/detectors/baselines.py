@@ -10,12 +10,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
+from dplan._kernels.perceptron import Floats
+from dplan._kernels.trees import Trees, join_trees, one_tree, sum_of_leaves
 from dplan.detectors._base import Callback, Detector
 from dplan.detectors._checks import check_choice, check_integer, check_number
 from dplan.detectors._isolation import labelled_or_stand_ins
 from dplan.detectors._minibatches import Indices
-from dplan.detectors._trees import Trees, join_trees, one_tree, sum_of_leaves
-from dplan.perceptron import Floats
 
 ENGINES = ("scikit-learn", "catboost")
 

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan import perceptron
-from dplan._compile import compiled
+from dplan._kernels import perceptron
+from dplan._kernels.compile import compiled
+from dplan._kernels.perceptron import Floats, Sizes
 from dplan.detectors._base import Callback
 from dplan.detectors._checks import check_choice, check_hidden_units, check_number
 from dplan.detectors._deep import DeepDetector, Network, new_network
 from dplan.detectors._minibatches import HalfAndHalf, Indices, weighted_mean
-from dplan.perceptron import Floats, Sizes
 
 LOSSES = {
     "margin": False,  # labelled anomalies stay at least a margin away from the centre: the DPLAN paper's
@@ -60,7 +60,7 @@ class DeepSAD(DeepDetector):
     centre_ : ndarray of float32
         The mean representation of the unlabelled rows before training; entries below 0.1 are set to 0.1.
     weights_, layer_sizes_ : ndarray
-        The network of the epoch with the lowest loss, laid out as `dplan.perceptron` says.
+        The network of the epoch with the lowest loss, laid out as `dplan._kernels.perceptron` says.
     history_ : dict of list
         Per epoch: loss (mean over its minibatches, weight decay included) and seconds (since the start).
 

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan import perceptron
-from dplan._compile import compiled
+from dplan._kernels import perceptron
+from dplan._kernels.compile import compiled
+from dplan._kernels.perceptron import Floats
 from dplan.detectors._base import Callback
 from dplan.detectors._checks import check_hidden_units, check_number
 from dplan.detectors._deep import DeepDetector, new_network
 from dplan.detectors._minibatches import HalfAndHalf, Indices, weighted_mean
-from dplan.perceptron import Floats
 
 _PRIOR_DRAWS = 5_000  # of N(0, 1), the reference scores
 
@@ -49,7 +49,7 @@ class DevNet(DeepDetector):
     Attributes
     ----------
     weights_, layer_sizes_ : ndarray
-        The network of the epoch with the lowest loss, laid out as `dplan.perceptron` says.
+        The network of the epoch with the lowest loss, laid out as `dplan._kernels.perceptron` says.
     history_ : dict of list
         Per epoch: loss (mean over its minibatches, weight decay included) and seconds (since the start).
 

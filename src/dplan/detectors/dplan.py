@@ -5,7 +5,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dplan import perceptron
+from dplan._kernels import perceptron
+from dplan._kernels.perceptron import Floats
 from dplan.agent.environment import ANOMALOUS, SAMPLERS, STRETCH_ROWS, World, ring_order
 from dplan.agent.intrinsic import FEATURES, SCALINGS, new_novelty
 from dplan.agent.network import OPTIMIZERS, Learning, new_agent
@@ -18,7 +19,6 @@ from dplan.detectors._checks import (
     check_integer,
     check_number,
 )
-from dplan.perceptron import Floats
 
 _COUNTS = {
     "n_steps": 1,
@@ -137,7 +137,7 @@ class DPLAN(Detector):
     Attributes
     ----------
     weights_ : ndarray of float32
-        All weights of the Q-network in one vector, laid out as `dplan.perceptron` says.
+        All weights of the Q-network in one vector, laid out as `dplan._kernels.perceptron` says.
     layer_sizes_ : ndarray of int64
         Units per layer, from the inputs to the two actions.
     column_low_, column_inverse_ : ndarray of float64

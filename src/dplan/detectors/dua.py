@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dplan._kernels.perceptron import Floats
 from dplan.detectors._base import Callback
 from dplan.detectors._checks import check_number
 from dplan.detectors._isolation import split_off_most_isolated
 from dplan.detectors._minibatches import Indices
 from dplan.detectors.devnet import DevNet
-from dplan.perceptron import Floats
 
 # The shares that the paper tried; it reports the best of them, the second.
 PAPER_SHARES = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.02, 0.04)
@@ -54,7 +54,7 @@ class DUA(DevNet):
     pseudo_anomalies_ : ndarray of int64
         Numbers of the training rows that became pseudo anomalies.
     weights_, layer_sizes_ : ndarray
-        The network of the epoch with the lowest loss, laid out as `dplan.perceptron` says.
+        The network of the epoch with the lowest loss, laid out as `dplan._kernels.perceptron` says.
     history_ : dict of list
         Per epoch: loss (mean over its minibatches, weight decay included) and seconds (since the start).
 

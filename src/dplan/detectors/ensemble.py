@@ -10,7 +10,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dplan import perceptron
+from dplan._kernels import perceptron
+from dplan._kernels.perceptron import Floats
+from dplan._kernels.scaling import no_scale
+from dplan._kernels.trees import Trees, join_trees, some_trees, sum_of_leaves
 from dplan.agent.environment import ANOMALOUS
 from dplan.agent.network import N_ACTIONS
 from dplan.detectors._base import Callback, Detector
@@ -18,11 +21,8 @@ from dplan.detectors._checks import check_integer, check_number
 from dplan.detectors._explorers import EXPLORERS, Explorers, as_members, draw_rows, explore, grown_forest
 from dplan.detectors._isolation import labelled_or_stand_ins
 from dplan.detectors._members import KINDS, Member, agent_weights, boosted_trees, standardised
-from dplan.detectors._scaling import no_scale
 from dplan.detectors._side_by_side import apart, side_by_side
-from dplan.detectors._trees import Trees, join_trees, some_trees, sum_of_leaves
 from dplan.detectors.dplan import DPLAN
-from dplan.perceptron import Floats
 
 Indices = NDArray[np.int64]
 
@@ -100,8 +100,8 @@ class DPLANEnsemble(Detector):
     Attributes
     ----------
     weights_, layer_sizes_ : ndarray
-        All network agents side by side as one network, laid out as `dplan.perceptron` says: the hidden units of one
-        after those of the other, and two outputs, Q(s, normal) and Q(s, anomalous), of each.
+        All network agents side by side as one network, laid out as `dplan._kernels.perceptron` says: the hidden
+        units of one after those of the other, and two outputs, Q(s, normal) and Q(s, anomalous), of each.
     trees_ : tuple of ndarray
         The trees of the tree agents, one agent after the other.
     neighbours_ : ndarray of float32, shape (n_samples, n_rows, n_columns)

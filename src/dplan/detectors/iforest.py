@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import IsolationForest
 
-from dplan.agent.forest import average_path_length
+from dplan._kernels.forest import average_path_length
+from dplan._kernels.perceptron import Floats
+from dplan._kernels.trees import Trees, depth_of_nodes, join_trees, one_tree, sum_of_leaves
 from dplan.detectors._base import Callback, Detector
 from dplan.detectors._checks import check_integer
 from dplan.detectors._minibatches import Indices
-from dplan.detectors._trees import Trees, depth_of_nodes, join_trees, one_tree, sum_of_leaves
-from dplan.perceptron import Floats
 
 
 class IForest(Detector):

@@ -3,12 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan import perceptron
-from dplan._compile import compiled
+from dplan._kernels import perceptron
+from dplan._kernels.compile import compiled
+from dplan._kernels.perceptron import Floats
 from dplan.detectors._checks import check_hidden_units
 from dplan.detectors._deep import DeepDetector, new_network
 from dplan.detectors._minibatches import Indices, gather, one_by_one
-from dplan.perceptron import Floats
 
 # What a pair is worth: anomaly–anomaly, anomaly–unlabelled, unlabelled–unlabelled.
 BOTH, ONE, NEITHER = 8.0, 4.0, 0.0
@@ -49,8 +49,8 @@ class PReNet(DeepDetector):
     Attributes
     ----------
     weights_, layer_sizes_ : ndarray
-        The network of the epoch with the lowest loss, laid out as `dplan.perceptron` says. Its two outputs are a row's
-        share in a pair's relation if it stands left and if it stands right.
+        The network of the epoch with the lowest loss, laid out as `dplan._kernels.perceptron` says. Its two outputs are
+        a row's share in a pair's relation if it stands left and if it stands right.
     reference_rows_ : ndarray of float32
         The scaled rows that rows to be scored are paired with: first the anomalies, then the unlabelled ones.
     reference_score_ : float

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan import perceptron
-from dplan._compile import compiled
+from dplan._kernels import perceptron
+from dplan._kernels.compile import compiled
+from dplan._kernels.perceptron import Floats
 from dplan.detectors._base import Callback
 from dplan.detectors._checks import check_hidden_units, check_integer, check_number
 from dplan.detectors._deep import DeepDetector, Step, new_network
 from dplan.detectors._minibatches import Indices, WeightedChoice, gather, one_by_one
-from dplan.perceptron import Floats
 
 # Adadelta as in Keras: the share that running means keep, and what is added under the roots.
 _DECAY, _EPSILON = 0.95, 1e-7
@@ -65,7 +65,7 @@ class REPEN(DeepDetector):
     references_ : ndarray of float32
         The same in the representation, as (units, rows of a sample, samples).
     weights_, layer_sizes_ : ndarray
-        The network of the epoch with the lowest loss, laid out as `dplan.perceptron` says.
+        The network of the epoch with the lowest loss, laid out as `dplan._kernels.perceptron` says.
     history_ : dict of list
         Per epoch: loss (mean over its minibatches) and seconds (since the start).
 

@@ -1,26 +1,9 @@
-"""From a table to a model and back to a table: fitting, scoring in chunks, reasons in words, the report.
+"""From a table to a model and back to a table: reading, preparing, fitting, scoring in chunks, reasons, the report.
 
-`TableModel` is the heart: a detector together with the preparation of its table.
+`TableModel` is the heart: a detector together with the preparation of its table. The public names stand in
+``__init__.pyi`` and are loaded when they are first used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
+import lazy_loader
 
-if TYPE_CHECKING:
-    from dplan.tables.fitting import fit_table
-    from dplan.tables.model import TableModel
-    from dplan.tables.updating import update_table
-
-__all__ = ["TableModel", "fit_table", "update_table"]
-
-_HOMES = {"TableModel": "model", "fit_table": "fitting", "update_table": "updating"}
-
-
-def __getattr__(name: str) -> object:
-    if name in _HOMES:
-        return getattr(import_module(f"dplan.tables.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'dplan.tables' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

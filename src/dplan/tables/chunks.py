@@ -15,7 +15,7 @@ from typing import BinaryIO, cast
 
 import polars as pl
 
-from dplan.data.reading import MISSING, _check_header, _check_widths
+from dplan.tables.reading import MISSING, _check_header, _check_widths
 
 __all__ = ["CHUNK_ROWS", "Chunk", "chunks", "kind_of_file", "n_chunks"]
 

@@ -11,10 +11,10 @@ import polars as pl
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from dplan.data.own_table import LabelledTable
-from dplan.data.preparing import TablePreparer
 from dplan.detectors._base import Detector
+from dplan.tables.labels import LabelledTable
 from dplan.tables.model import TableModel
+from dplan.tables.preparing import TablePreparer
 
 __all__ = ["fit_table"]
 
@@ -38,7 +38,7 @@ def fit_table(
     Parameters
     ----------
     table : LabelledTable
-        As `dplan.data.from_table` gives it.
+        As `dplan.tables.from_table` gives it.
     detector : Detector
         An unfitted detector; it is fitted in place.
     estimate : bool, default=True

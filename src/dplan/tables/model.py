@@ -12,13 +12,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan import model_file
-from dplan.data.preparing import TablePreparer
+from dplan._kernels.perceptron import Floats
 from dplan.detectors._base import Detector
 from dplan.exceptions import ModelFileError
-from dplan.explain import Explanation, effects
-from dplan.perceptron import Floats
-from dplan.tables.words import reason
+from dplan.explain.explanation import Explanation, effects
+from dplan.persistence import model_file
+from dplan.tables.formatting import reason
+from dplan.tables.preparing import TablePreparer
 
 __all__ = ["TableModel"]
 
@@ -47,7 +47,7 @@ class TableModel:
     Examples
     --------
     >>> from dplan import LogisticBaseline
-    >>> from dplan.data import from_table
+    >>> from dplan.tables import from_table
     >>> from dplan.tables import fit_table
     >>> table = pl.DataFrame({"amount": [*range(100), 900, 950], "fraud": [0] * 100 + [1, 1]})
     >>> model = fit_table(from_table(table, label="fraud"), LogisticBaseline())

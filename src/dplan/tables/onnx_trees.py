@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan.detectors._trees import Trees
+from dplan._kernels.trees import Trees
 
 __all__ = ["tree_attributes"]
 
@@ -19,7 +19,7 @@ def tree_attributes(trees: Trees, weights: NDArray[np.float64]) -> dict[str, Any
 
     Examples
     --------
-    >>> from dplan.detectors._trees import complete_trees
+    >>> from dplan._kernels.trees import complete_trees
     >>> padded = complete_trees(np.array([[1, 0, 1]], np.int32), np.array([[0.5, np.inf, 2.0]], np.float32),
     ...                         np.array([[3.0, 4.0, 5.0, 6.0]], np.float32))
     >>> made = tree_attributes(padded, np.array([10.0]))

@@ -25,7 +25,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan._whole_files import written_whole
+from dplan.persistence.atomic import written_whole
 from dplan.tables.chunks import CHUNK_ROWS, Chunk, chunks, n_chunks
 from dplan.tables.model import TableModel
 

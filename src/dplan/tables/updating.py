@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dplan.data.own_table import LabelledTable
 from dplan.detectors._base import Detector
 from dplan.tables.fitting import assemble
+from dplan.tables.labels import LabelledTable
 from dplan.tables.model import TableModel
 
 __all__ = ["update_table"]
@@ -26,7 +26,7 @@ def update_table(model: TableModel, table: LabelledTable, *, seed: int = 0) -> T
     model : TableModel
         A model whose detector can go on training: DPLANEnsemble or DPLAN.
     table : LabelledTable
-        New rows, as `dplan.data.from_table` gives them.
+        New rows, as `dplan.tables.from_table` gives them.
     seed : int, default=0
         Seed of the training and of what is kept in the model.
 

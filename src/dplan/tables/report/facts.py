@@ -10,13 +10,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan import perceptron
-from dplan.data.columns import Column
-from dplan.detectors._scaling import scale_rows
-from dplan.perceptron import Floats
+from dplan._kernels import perceptron
+from dplan._kernels.perceptron import Floats
+from dplan._kernels.scaling import scale_rows
 from dplan.tables.chunks import Chunk
+from dplan.tables.columns import Column
+from dplan.tables.formatting import day
 from dplan.tables.model import TableModel
-from dplan.tables.words import day
 
 __all__ = ["Facts", "Feature", "gather"]
 

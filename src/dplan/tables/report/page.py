@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from dplan._version import __version__
 from dplan.detectors.ensemble import DPLANEnsemble
+from dplan.tables.formatting import number, typical, value
 from dplan.tables.members import kinds_of_members
 from dplan.tables.model import TableModel
 from dplan.tables.report import svg
 from dplan.tables.report.facts import Facts, Feature
-from dplan.tables.words import number, typical, value
 
 __all__ = ["page"]
 

@@ -6,7 +6,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan.tables.words import number
+from dplan.tables.formatting import number
 
 __all__ = ["bars", "curve", "histogram", "scatter"]
 

@@ -1,0 +1,1 @@
+"""Compiled arithmetic that several rooms use: networks, forests, trees, neighbours."""

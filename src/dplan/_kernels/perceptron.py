@@ -1,0 +1,349 @@
+"""The small multilayer perceptron under every deep detector: layout, passes, gradients, optimisers.
+
+A network is two arrays: `sizes`, the number of units per layer from the inputs to the outputs, and `theta`, all
+weights in one flat float32 vector, layer by layer, each as its kernel (inputs × units) and then its biases. One
+flat vector makes an optimiser step one loop, a copy of a network one assignment, and a saved model one tensor.
+
+Hidden layers are ReLU, the output layer is linear. The output of the last hidden layer is called the embedding.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplan._kernels.compile import compiled
+
+Floats = NDArray[np.float32]
+Sizes = NDArray[np.int64]
+
+# OpenBLAS has kernels for products of up to a million multiplications that do not pack their operands first. Networks
+# here are so narrow that packing costs as much as multiplying: larger products are made of pieces of that size, unless
+# these had too few rows to be worth it.
+_UNPACKED_PRODUCT = 1_000_000
+_FEWEST_PIECE_ROWS = 64
+
+# Weights whose inputs are always zero decay without end, and so do their running means.
+_DENORMAL = np.float32(1e-30)
+
+
+def layer_sizes(n_inputs: int, hidden_units: tuple[int, ...], n_outputs: int) -> Sizes:
+    """Return `sizes` of a network.
+
+    Examples
+    --------
+    >>> layer_sizes(196, (20,), 2)
+    array([196,  20,   2])
+    """
+    return np.array([n_inputs, *hidden_units, n_outputs], dtype=np.int64)
+
+
+def n_parameters(sizes: Sizes) -> int:
+    """Return the length of `theta`.
+
+    Examples
+    --------
+    >>> n_parameters(layer_sizes(196, (20,), 2))  # 196·20 + 20 + 20·2 + 2
+    3982
+    """
+    return int(np.sum(sizes[:-1] * sizes[1:] + sizes[1:]))
+
+
+def glorot_uniform(sizes: Sizes, rng: np.random.Generator) -> Floats:
+    """Draw fresh weights: kernels from U(±√(6 / (inputs + units))), biases zero.
+
+    Examples
+    --------
+    >>> theta = glorot_uniform(layer_sizes(3, (2,), 1), np.random.default_rng(0))
+    >>> theta.shape, bool(abs(theta).max() < (6 / 3) ** 0.5)
+    ((11,), True)
+    """
+    theta = np.zeros(n_parameters(sizes), dtype=np.float32)
+    for layer in range(len(sizes) - 1):
+        limit = np.sqrt(6.0 / (sizes[layer] + sizes[layer + 1]))
+        weights = kernel(theta, sizes, layer)
+        weights[:] = rng.uniform(-limit, limit, size=weights.shape)
+    return theta
+
+
+@compiled
+def kernel(theta: Floats, sizes: Sizes, layer: int) -> Floats:
+    """Return the kernel of a layer as a view of shape (inputs, units)."""
+    start = 0
+    for below in range(layer):
+        start += (sizes[below] + 1) * sizes[below + 1]
+    n_inputs, n_units = sizes[layer], sizes[layer + 1]
+    return theta[start : start + n_inputs * n_units].reshape(n_inputs, n_units)
+
+
+@compiled
+def biases(theta: Floats, sizes: Sizes, layer: int) -> Floats:
+    """Return the biases of a layer as a view of shape (units,)."""
+    end = 0
+    for below in range(layer + 1):
+        end += (sizes[below] + 1) * sizes[below + 1]
+    return theta[end - sizes[layer + 1] : end]
+
+
+@compiled
+def piece_rows(n_rows: int, n_inputs: int, n_units: int) -> int:
+    """Return how many rows to multiply at once.
+
+    Examples
+    --------
+    >>> piece_rows(1000, 196, 20), piece_rows(1000, 21, 20), piece_rows(1000, 196, 500)
+    (250, 1000, 1000)
+    """
+    fitting = _UNPACKED_PRODUCT // max(n_inputs * n_units, 1)
+    if n_rows <= fitting or fitting < _FEWEST_PIECE_ROWS:
+        return max(n_rows, 1)
+    n_pieces = -(-n_rows // fitting)
+    return -(-n_rows // n_pieces)  # pieces of one size, so that no small rest is left
+
+
+@compiled
+def _layer(theta: Floats, sizes: Sizes, layer: int, below: Floats) -> Floats:
+    """Return what a layer puts out: affine, and ReLU unless it is the last layer."""
+    weights = kernel(theta, sizes, layer)
+    out = np.empty((below.shape[0], weights.shape[1]), dtype=below.dtype)
+    size = piece_rows(below.shape[0], weights.shape[0], weights.shape[1])
+    for start in range(0, below.shape[0], size):
+        np.dot(below[start : start + size], weights, out[start : start + size])
+    shift = biases(theta, sizes, layer)
+    hidden = layer < len(sizes) - 2
+    for row in range(out.shape[0]):
+        for unit in range(out.shape[1]):
+            value = out[row, unit] + shift[unit]
+            # Written so that NaN stays NaN: a diverged network must not pass for a dead one.
+            out[row, unit] = 0 if hidden and value < 0 else value
+    return out
+
+
+@compiled
+def embed(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
+    """Return the output of the last hidden layer, without dropout."""
+    out = rows
+    for layer in range(len(sizes) - 2):
+        out = _layer(theta, sizes, layer, out)
+    return out
+
+
+@compiled
+def outputs(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
+    """Return the network's outputs, without dropout."""
+    return _layer(theta, sizes, len(sizes) - 2, embed(theta, sizes, rows))
+
+
+@compiled
+def forward(
+    theta: Floats, sizes: Sizes, rows: Floats, dropout: float, rng: np.random.Generator | None
+) -> list[Floats]:
+    """Return what every layer puts out in the learning pass, the rows themselves first.
+
+    Dropout follows every hidden layer but the last: a unit is dropped with probability `dropout`, the others are
+    scaled up so that the expected sum stays.
+    """
+    passed = [rows]
+    last = len(sizes) - 2
+    for layer in range(last):
+        out = _layer(theta, sizes, layer, passed[layer])
+        if rng is not None:  # noqa: SIM102 - alone, so that a pass without a generator is compiled without this
+            if dropout > 0 and layer < last - 1:
+                scale = np.float32(1 / (1 - dropout))
+                for row in range(out.shape[0]):
+                    for unit in range(out.shape[1]):
+                        if rng.random() < dropout:
+                            out[row, unit] = 0
+                        else:
+                            out[row, unit] *= scale
+        passed.append(out)
+    passed.append(_layer(theta, sizes, last, passed[last]))
+    return passed
+
+
+@compiled
+def backward(
+    theta: Floats,
+    sizes: Sizes,
+    passed: list[Floats] | tuple[Floats, ...],
+    output_gradient: Floats,
+    dropout: float,
+    gradient: Floats,
+) -> None:
+    """Write the loss's gradient by `theta` into `gradient`, given its gradient by the outputs (rows × outputs)."""
+    last = len(sizes) - 2
+    delta = output_gradient
+    for layer in range(last, -1, -1):
+        below = passed[layer]
+        _kernel_gradient(below, delta, kernel(gradient, sizes, layer))
+        sums = biases(gradient, sizes, layer)
+        sums[:] = 0
+        for row in range(delta.shape[0]):
+            for unit in range(delta.shape[1]):
+                sums[unit] += delta[row, unit]
+        if layer > 0:
+            delta = np.dot(delta, kernel(theta, sizes, layer).T)
+            # An output above zero was neither cut off by ReLU nor dropped, and was scaled up if dropout was on.
+            scale = np.float32(1 / (1 - dropout)) if layer < last else np.float32(1)
+            for row in range(delta.shape[0]):
+                for unit in range(delta.shape[1]):
+                    if below[row, unit] > 0:
+                        delta[row, unit] *= scale
+                    else:
+                        delta[row, unit] = 0
+
+
+@compiled
+def _kernel_gradient(below: Floats, delta: Floats, out: Floats) -> None:
+    """Write below.T · delta into `out`."""
+    size = piece_rows(below.shape[0], below.shape[1], delta.shape[1])
+    np.dot(below[:size].T, delta[:size], out)
+    if size < below.shape[0]:
+        piece = np.empty_like(out)
+        for start in range(size, below.shape[0], size):
+            np.dot(below[start : start + size].T, delta[start : start + size], piece)
+            for row in range(out.shape[0]):
+                for unit in range(out.shape[1]):
+                    out[row, unit] += piece[row, unit]
+
+
+@compiled
+def add_weight_decay(theta: Floats, sizes: Sizes, l2: float, gradient: Floats) -> None:
+    """Add the gradient of ``l2 · Σ w²`` over the hidden kernels: neither biases nor the output layer decay."""
+    factor = np.float32(2 * l2)
+    for layer in range(len(sizes) - 2):
+        weights, slope = kernel(theta, sizes, layer), kernel(gradient, sizes, layer)
+        for row in range(weights.shape[0]):
+            for unit in range(weights.shape[1]):
+                slope[row, unit] += factor * weights[row, unit]
+
+
+@compiled
+def _no_denormal(value: np.float32) -> np.float32:
+    """Return 0 in place of a number so small that processors take a hundred times longer to calculate with it."""
+    return value if abs(value) > _DENORMAL else np.float32(0)
+
+
+@compiled
+def rmsprop(
+    theta: Floats, gradient: Floats, square: Floats, learning_rate: float, decay: float, epsilon: float
+) -> None:
+    """Take one step of Keras 2.3's RMSprop: neither centred nor with momentum."""
+    rate, keep, floor = np.float32(learning_rate), np.float32(decay), np.float32(epsilon)
+    for i in range(len(theta)):
+        slope = gradient[i]
+        square[i] = _no_denormal(keep * square[i] + (np.float32(1) - keep) * slope * slope)
+        theta[i] -= rate * slope / (np.sqrt(square[i]) + floor)
+
+
+@compiled
+def rmsprop_with_momentum(
+    theta: Floats,
+    gradient: Floats,
+    square: Floats,
+    velocity: Floats,
+    learning_rate: float,
+    decay: float,
+    epsilon: float,
+    momentum: float,
+) -> None:
+    """Take one step of RMSprop with heavy-ball momentum: a share of the last step is taken again."""
+    rate, keep, floor = np.float32(learning_rate), np.float32(decay), np.float32(epsilon)
+    again = np.float32(momentum)
+    for i in range(len(theta)):
+        slope = gradient[i]
+        square[i] = _no_denormal(keep * square[i] + (np.float32(1) - keep) * slope * slope)
+        velocity[i] = _no_denormal(again * velocity[i] + rate * slope / (np.sqrt(square[i]) + floor))
+        theta[i] = _no_denormal(theta[i] - velocity[i])
+
+
+@compiled
+def centred_rmsprop(
+    theta: Floats,
+    gradient: Floats,
+    mean: Floats,
+    square: Floats,
+    learning_rate: float,
+    decay: float,
+    min_squared_gradient: float,
+) -> None:
+    """Take one step of the original DQN's RMSProp, which divides by the gradient's running standard deviation."""
+    rate, keep, floor = np.float32(learning_rate), np.float32(decay), np.float32(min_squared_gradient)
+    for i in range(len(theta)):
+        slope = gradient[i]
+        mean[i] = keep * mean[i] + (np.float32(1) - keep) * slope
+        square[i] = keep * square[i] + (np.float32(1) - keep) * slope * slope
+        theta[i] -= rate * slope / np.sqrt(square[i] - mean[i] * mean[i] + floor)
+
+
+def unflatten(theta: Floats, sizes: Sizes) -> list[tuple[Floats, Floats]]:
+    """Return (kernel, biases) of every layer, as views.
+
+    Examples
+    --------
+    >>> sizes = layer_sizes(3, (2,), 1)
+    >>> [(k.shape, b.shape) for k, b in unflatten(np.zeros(11, dtype=np.float32), sizes)]
+    [((3, 2), (2,)), ((2, 1), (1,))]
+    """
+    return [(kernel(theta, sizes, layer), biases(theta, sizes, layer)) for layer in range(len(sizes) - 1)]
+
+
+@compiled
+def represent(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
+    """Return the outputs after ReLU, for networks whose last layer is the representation that they learn."""
+    with_no_outputs = np.zeros(len(sizes) + 1, dtype=np.int64)
+    with_no_outputs[:-1] = sizes
+    return embed(theta, with_no_outputs, rows)
+
+
+@compiled
+def backward_with_decay(
+    theta: Floats,
+    sizes: Sizes,
+    passed: tuple[Floats, ...],
+    output_gradient: Floats,
+    n_decayed: int,
+    l2: float,
+    gradient: Floats,
+) -> float:
+    """Do `backward` for the loss plus ``l2 · Σ w²`` over the first kernels, and return that second part."""
+    backward(theta, sizes, passed, output_gradient, 0.0, gradient)
+    penalty = 0.0
+    for layer in range(n_decayed):
+        weights, slope = kernel(theta, sizes, layer), kernel(gradient, sizes, layer)
+        for row in range(weights.shape[0]):
+            for unit in range(weights.shape[1]):
+                penalty += l2 * weights[row, unit] * weights[row, unit]
+                slope[row, unit] += np.float32(2 * l2) * weights[row, unit]
+    return penalty
+
+
+@compiled
+def clip_by_norm(gradient: Floats, max_norm: float) -> None:
+    """Shrink the gradient, as a whole, to a Euclidean norm of at most `max_norm`."""
+    total = 0.0
+    for i in range(len(gradient)):
+        total += gradient[i] * gradient[i]
+    norm = np.sqrt(total)
+    if norm > max_norm:
+        factor = np.float32(max_norm / norm)
+        for i in range(len(gradient)):
+            gradient[i] *= factor
+
+
+@compiled
+def adadelta(
+    theta: Floats,
+    gradient: Floats,
+    square: Floats,
+    squared_step: Floats,
+    learning_rate: float,
+    decay: float,
+    epsilon: float,
+) -> None:
+    """Take one step of Adadelta: the running size of past steps over that of past gradients sets the rate."""
+    rate, keep, floor = np.float32(learning_rate), np.float32(decay), np.float32(epsilon)
+    for i in range(len(theta)):
+        slope = gradient[i]
+        square[i] = keep * square[i] + (np.float32(1) - keep) * slope * slope
+        step = slope * np.sqrt(squared_step[i] + floor) / np.sqrt(square[i] + floor)
+        theta[i] -= rate * step
+        squared_step[i] = keep * squared_step[i] + (np.float32(1) - keep) * step * step

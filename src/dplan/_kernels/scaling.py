@@ -1,0 +1,110 @@
+"""Min–max scaling into float32, and scoring in blocks, with memory that does not grow with the table."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import assert_all_finite
+
+from dplan._kernels.compile import compiled
+from dplan._kernels.perceptron import Floats
+
+# Far outside what any training row scales to; keeps sums finite in float32 without touching the ranking of others.
+_LIMIT = 1e12
+
+
+def column_scale(X: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what `scale_rows` needs per column: half the minimum, and the inverse of half the range.
+
+    Halves, because the range itself can overflow. A column that never changes carries nothing to learn from: its
+    inverse is 0, so that it is 0 in every row from now on.
+
+    Examples
+    --------
+    >>> column_scale(np.array([[1.0, 5.0], [3.0, 5.0]]))
+    (array([0.5, 2.5]), array([1., 0.]))
+    """
+    lowest, highest = X[0].copy(), X[0].copy()
+    for start in range(0, len(X), 256):  # both in one pass through memory
+        chunk = X[start : start + 256]
+        np.minimum(lowest, chunk.min(axis=0), out=lowest)
+        np.maximum(highest, chunk.max(axis=0), out=highest)
+    low = 0.5 * lowest.astype(np.float64)
+    half_range = 0.5 * highest.astype(np.float64) - low
+    inverse = np.zeros_like(half_range)
+    np.divide(1.0, half_range, out=inverse, where=half_range > 1e-300)
+    return low, inverse
+
+
+def no_scale(n_columns: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what makes `scale_rows` leave values as they are."""
+    return np.zeros(n_columns), np.full(n_columns, 2.0)
+
+
+@compiled
+def scale_rows(
+    X: NDArray[np.floating], low: NDArray[np.float64], inverse: NDArray[np.float64], out: Floats
+) -> bool:
+    """Scale the rows of X into the first rows of `out`; return whether all values of X were finite."""
+    n_wrong = 0
+    for row in range(X.shape[0]):
+        for column in range(X.shape[1]):
+            value = np.float64(X[row, column])
+            n_wrong += not (abs(value) < np.inf)
+            scaled = (0.5 * value - low[column]) * inverse[column]
+            out[row, column] = min(max(scaled, -_LIMIT), _LIMIT)
+    return n_wrong == 0
+
+
+def arrange(
+    X: NDArray[np.floating],
+    order: NDArray[np.int64] | None,
+    low: NDArray[np.float64],
+    inverse: NDArray[np.float64],
+) -> Floats:
+    """Return the rows of X in the given order, scaled, as one float32 block: the only copy that training makes.
+
+    Without an order, they stay as they are.
+    """
+    arranged = np.empty((len(X) if order is None else len(order), X.shape[1]), dtype=np.float32)
+    for start in range(0, len(arranged), 1024):
+        piece = slice(start, start + 1024)
+        chunk = X[piece] if order is None else np.take(X, order[piece], axis=0)
+        scale_rows(np.ascontiguousarray(chunk), low, inverse, arranged[piece])
+    return arranged
+
+
+def block_rows(n_columns: int) -> int:
+    """Return how many rows are scored at once: about what fits the processor's cache.
+
+    Examples
+    --------
+    >>> block_rows(21), block_rows(196), block_rows(5_000)
+    (1024, 512, 64)
+    """
+    fitting = min(max(131_072 // n_columns, 64), 1024)
+    return int(2 ** np.floor(np.log2(fitting)))
+
+
+def score_in_blocks(
+    X: NDArray[np.floating],
+    low: NDArray[np.float64],
+    inverse: NDArray[np.float64],
+    score: Callable[[Floats], NDArray[np.floating]],
+    rows: NDArray[np.int64] | None = None,
+) -> NDArray[np.float64]:
+    """Scale and score the rows of X, or some of them by number, block by block.
+
+    Every block has the same number of rows, the last one filled up: the last bits of a product depend on its shape,
+    and the score of a row must not depend on the rows beside it.
+    """
+    size = block_rows(X.shape[1])
+    block = np.zeros((size, X.shape[1]), dtype=np.float32)
+    scores = np.empty(len(X) if rows is None else len(rows), dtype=np.float64)
+    for start in range(0, len(scores), size):
+        piece = slice(start, start + size)
+        chunk = np.ascontiguousarray(X[piece] if rows is None else X[rows[piece]])
+        if not scale_rows(chunk, low, inverse, block):
+            assert_all_finite(X, input_name="X")  # names what was found
+        scores[piece] = score(block)[: len(chunk)]
+    return scores

@@ -1,0 +1,10 @@
+from .fetching import fetch as fetch
+from .fetching import prepare as prepare
+from .home import data_home as data_home
+from .loading import Dataset as Dataset
+from .loading import load as load
+from .scenario_ids import ScenarioId as ScenarioId
+from .scenario_ids import scenario_id as scenario_id
+from .scenario_ids import scenarios as scenarios
+from .tasks import Task as Task
+from .tasks import scenario as scenario

@@ -1,0 +1,228 @@
+"""Loading one of the paper's data sets as a table of features and a column of classes."""
+
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dplan.datasets.home import data_home
+from dplan.datasets.publishers import missing_raw_files, read_raw
+from dplan.datasets.registry import Source, source_of
+
+__all__ = ["Dataset", "find", "load"]
+
+_EMBEDDED = Path(__file__).with_name("covertype_mini.parquet")
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """One data set in memory.
+
+    Attributes
+    ----------
+    source : Source
+        What is known of the data set: ``source.label``, ``source.table_1``, ``source.cap``, …
+    features : polars.DataFrame
+        The columns before preparing, one row per instance; texts are `polars.Enum` over the levels of the
+        whole table, so that one-hot encoding gives the same columns whatever rows are drawn.
+    labels : polars.Series
+        The label column as the file has it; `classes` gives the names.
+    path : pathlib.Path
+        The file or folder that was read.
+    """
+
+    source: Source
+    features: pl.DataFrame = field(repr=False)
+    labels: pl.Series = field(repr=False)
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The name that `load` takes."""
+        return self.source.name
+
+    @property
+    def normal(self) -> tuple[str, ...]:
+        """The classes that are normal."""
+        return self.source.normal
+
+    @property
+    def anomalies(self) -> tuple[str, ...]:
+        """The classes that the paper takes for anomalies; all others are left out of its experiments."""
+        return self.source.anomalies
+
+    @property
+    def citation(self) -> str:
+        """Whom to name."""
+        return self.source.citation
+
+    @property
+    def licence(self) -> str:
+        """What is allowed."""
+        return self.source.licence
+
+    @cached_property
+    def classes(self) -> pl.Series:
+        """The class name of each row."""
+        names = self.source.class_names
+        return self.labels.replace_strict(names, return_dtype=pl.Enum(list(names.values()))).alias("class")
+
+    @cached_property
+    def partial(self) -> tuple[str, ...]:
+        """What is missing against the paper's Table 1, one sentence each; empty where nothing is."""
+        found = self.counts()
+        sentences = [
+            f"class {name}: {found[name]:,} of {expected:,} rows"
+            for name, expected in self.source.table_1.items()
+            if found[name] < expected
+        ]
+        if self.features.width < self.source.n_features:
+            sentences.append(f"{self.features.width} of {self.source.n_features} features")
+        return tuple(sentences)
+
+    @property
+    def dimensions(self) -> int:
+        """Columns after one-hot encoding, the paper's D.
+
+        Examples
+        --------
+        >>> load("covertype-mini").dimensions
+        54
+        """
+        return sum(
+            len(dtype.categories) if isinstance(dtype, pl.Enum) else 1 for dtype in self.features.dtypes
+        )
+
+    @cached_property
+    def class_numbers(self) -> NDArray[np.int64]:
+        """Per row: 0 for normal, k for the k-th anomaly class, -1 for a class that the paper does not use."""
+        numbers = dict.fromkeys(self.normal, 0) | {name: k for k, name in enumerate(self.anomalies, start=1)}
+        by_label = {label: numbers.get(name, -1) for label, name in self.source.class_names.items()}
+        return self.labels.replace_strict(by_label, return_dtype=pl.Int64).to_numpy()
+
+    @cached_property
+    def copy_groups(self) -> NDArray[np.int64]:
+        """Per row: a number that rows with equal features share, counted in order of first appearance."""
+        # Two different rows with one 64-bit hash would only be kept together in a split, which harms nothing.
+        _, first, inverse = np.unique(hashes(self.features), return_index=True, return_inverse=True)
+        rank = np.empty(len(first), dtype=np.int64)
+        rank[np.argsort(first)] = np.arange(len(first))
+        groups: NDArray[np.int64] = rank[inverse]
+        return groups
+
+    @cached_property
+    def sorted_hashes(self) -> NDArray[np.uint64]:
+        """The hashes of all rows, in order of size, to look up whether a row stands in the table."""
+        return np.sort(hashes(self.features))
+
+    def counts(self) -> dict[str, int]:
+        """Rows per class, the normal classes counted together as ``"normal"``, unused classes left out.
+
+        Examples
+        --------
+        >>> load("covertype-mini").counts()
+        {'normal': 20000, 'cottonwood': 400, 'douglas-fir': 1200}
+        """
+        numbers = self.class_numbers
+        sizes = np.bincount(numbers[numbers >= 0], minlength=len(self.anomalies) + 1)
+        return {name: int(size) for name, size in zip(("normal", *self.anomalies), sizes, strict=True)}
+
+
+def load(name: str, home: str | Path | None = None) -> Dataset:
+    """Load a data set by name.
+
+    Parameters
+    ----------
+    name : {"unsw_nb15", "annthyroid", "har", "covertype", "covertype-mini"}
+        ``covertype-mini`` comes with the package, the others are looked for in `home`.
+    home : path, optional
+        The folder of the data sets; default ``$DPLAN_DATA_HOME``, else the platform's cache folder.
+
+    Returns
+    -------
+    Dataset
+        Features, classes, which of them are normal, citation, licence, and what is partial.
+
+    Examples
+    --------
+    >>> cover = load("covertype-mini")
+    >>> cover.features.shape, cover.normal, cover.anomalies
+    ((21600, 54), ('lodgepole-pine',), ('cottonwood', 'douglas-fir'))
+    >>> cover.licence
+    'CC BY 4.0'
+    """
+    source_of(name)  # an unknown name is told at once
+    place = find(name, home)
+    if place is None:
+        folder = Path(home) if home is not None else data_home()
+        raise FileNotFoundError(
+            f"data set {name!r} is not in {folder}: run `dplan data fetch {name}`, "
+            "or set DPLAN_DATA_HOME to the folder that holds it"
+        )
+    if place.is_dir():
+        return from_source(source_of(name), read_raw(name, place), place)
+    # An experiment loads the same few tables thousands of times; a file that changed is read again.
+    status = place.stat()
+    return _load_prepared(name, place, status.st_mtime_ns, status.st_size)
+
+
+def find(name: str, home: str | Path | None = None) -> Path | None:
+    """Tell where a data set lies: its prepared file, else the folder with its publisher's files, else None.
+
+    Examples
+    --------
+    >>> find("covertype-mini").name
+    'covertype_mini.parquet'
+    >>> find("har", home="no-such-folder") is None
+    True
+    """
+    if name == "covertype-mini":
+        return _EMBEDDED
+    folder = Path(home) if home is not None else data_home()
+    prepared = folder / f"{name}.parquet"
+    if prepared.is_file():
+        return prepared
+    return None if missing_raw_files(name, folder) else folder
+
+
+@lru_cache(maxsize=8)
+def _load_prepared(name: str, place: Path, mtime_ns: int, size: int) -> Dataset:
+    try:
+        table = pl.read_parquet(place)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise ValueError(
+            f"{place} cannot be read ({str(error).splitlines()[0]}): "
+            f"remove it and run `dplan data fetch {name}`"
+        ) from error
+    return from_source(source_of(name), table, place)
+
+
+def hashes(features: pl.DataFrame) -> NDArray[np.uint64]:
+    """Give each row a number that equal rows share; good within one process only."""
+    numbers: NDArray[np.uint64] = features.hash_rows().to_numpy()
+    return numbers
+
+
+def from_source(source: Source, table: pl.DataFrame, path: Path) -> Dataset:
+    """Tell features, classes and what is partial apart in a table that holds `source`."""
+    if source.label not in table.columns:
+        raise ValueError(
+            f"{path} has no column {source.label!r}, so it does not hold {source.name}; "
+            f"remove it and run `dplan data fetch {source.name}`"
+        )
+    features = table.drop(source.label, *source.aside, strict=False)
+    texts = [name for name, dtype in features.schema.items() if dtype == pl.String]
+    features = features.with_columns(
+        features[name].cast(pl.Enum(features[name].unique().drop_nulls().sort())) for name in texts
+    )
+    labels = table[source.label]
+    unknown = set(labels.unique()) - set(source.class_names)
+    if unknown:
+        raise ValueError(
+            f"{path}: column {source.label!r} holds {', '.join(map(repr, unknown))}, "
+            f"which is no class of {source.name}"
+        )
+    return Dataset(source, features, labels, path)

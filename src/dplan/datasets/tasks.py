@@ -1,0 +1,266 @@
+"""Building one of the paper's experiments: a few labelled anomalies, polluted unlabelled rows, and a test.
+
+The rules are readings 17 to 22 of the paper: 80 % of each class for training and 20 % for the test; 60
+labelled rows per known class; anomalies of all classes in equal shares among the unlabelled rows; synthetic
+ones where real ones run out. Every draw has a stream of its own, so experiments that differ in one point
+share everything else: all scenarios of a data set have one test set, Scenario II adds labelled rows to
+those of Scenario I, and a higher pollution adds anomalies to a lower one.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dplan.datasets.loading import Dataset, load
+from dplan.datasets.scenario_ids import scenario_id
+from dplan.datasets.splits import Rows, Stream, equal_shares, split_by_class
+from dplan.datasets.synthetic import synthetic_anomalies
+from dplan.tables.preparing import TablePreparer
+
+__all__ = ["Protocol", "Task", "scenario"]
+
+Protocol = Literal["fixed", "resampled"]
+
+_TEST_SHARE = 0.2
+# One number per kind of draw keeps the streams apart.
+_CAP, _SPLIT, _ANOMALIES, _TRAINING_ORDER, _TEST_ORDER, _SYNTHETIC = range(10, 16)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One experiment: what a detector learns from and what it is tested on.
+
+    Attributes
+    ----------
+    id : str
+        The scenario's id.
+    seed, protocol, contamination : int, str, float
+        As given to `scenario`.
+    dataset : Dataset
+        Where the rows come from.
+    known : tuple of int
+        Class numbers with labelled rows, in the order in which they were added.
+    y : ndarray of int
+        Training labels: 0 for unlabelled, k for a labelled anomaly of class k.
+    rows, rows_test : ndarray of int
+        The row of ``dataset.features`` behind each training and test row; -1 for synthetic rows.
+    hidden_classes : ndarray of int
+        What each training row really is: 0 normal, k anomaly of class k. For judging, never for learning.
+    y_test : ndarray of int
+        Class numbers of the test rows.
+    notes : tuple of str
+        Where fewer rows were there than asked for, one sentence each.
+    """
+
+    id: str
+    seed: int
+    protocol: Protocol
+    contamination: float
+    dataset: Dataset = field(repr=False)
+    known: tuple[int, ...]
+    y: NDArray[np.int64] = field(repr=False)
+    rows: Rows = field(repr=False)
+    hidden_classes: NDArray[np.int64] = field(repr=False)
+    rows_test: Rows = field(repr=False)
+    y_test: NDArray[np.int64] = field(repr=False)
+    notes: tuple[str, ...] = ()
+    _synthetic: pl.DataFrame | None = field(default=None, repr=False)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names by class number: ``classes[0]`` is ``"normal"``, ``classes[k]`` the k-th anomaly class."""
+        return ("normal", *self.dataset.anomalies)
+
+    @property
+    def unknown(self) -> tuple[int, ...]:
+        """Anomaly classes without a labelled row."""
+        return tuple(k for k in range(1, len(self.classes)) if k not in self.known)
+
+    @property
+    def known_mask(self) -> NDArray[np.bool_]:
+        """Whether a test row is an anomaly of a known class."""
+        return np.isin(self.y_test, self.known)
+
+    @property
+    def unknown_mask(self) -> NDArray[np.bool_]:
+        """Whether a test row is an anomaly of an unknown class."""
+        return np.isin(self.y_test, self.unknown)
+
+    @property
+    def n_synthetic(self) -> int:
+        """Synthetic anomalies among the unlabelled rows."""
+        return 0 if self._synthetic is None else self._synthetic.height
+
+    @property
+    def partial(self) -> tuple[str, ...]:
+        """What the data set lacks against the paper's Table 1."""
+        return self.dataset.partial
+
+    @cached_property
+    def features(self) -> pl.DataFrame:
+        """The training rows before preparing."""
+        real = self.dataset.features[self.rows[self.rows >= 0]]
+        if self._synthetic is None:
+            return real
+        stacked = pl.concat([real, self._synthetic])
+        place = np.empty(len(self.rows), dtype=np.int64)
+        place[self.rows >= 0] = np.arange(real.height)
+        place[self.rows < 0] = np.arange(real.height, stacked.height)
+        return stacked[place]
+
+    @property
+    def features_test(self) -> pl.DataFrame:
+        """The test rows before preparing."""
+        return self.dataset.features[self.rows_test]
+
+    @cached_property
+    def preparer(self) -> TablePreparer:
+        """The preparation, fitted on the training rows alone."""
+        return TablePreparer().fit(self.features)
+
+    @cached_property
+    def X(self) -> NDArray[np.float32]:
+        """Training rows, prepared: float32 in [0, 1], made when first asked for."""
+        return np.ascontiguousarray(self.preparer.transform(self.features))
+
+    @cached_property
+    def X_test(self) -> NDArray[np.float32]:
+        """Test rows, prepared as the training rows are; values beyond their range lie beyond [0, 1]."""
+        return np.ascontiguousarray(self.preparer.transform(self.features_test))
+
+
+def scenario(
+    id: str,
+    *,
+    seed: int = 0,
+    protocol: Protocol = "resampled",
+    n_labelled: int = 60,
+    contamination: float | None = None,
+    dataset: Dataset | None = None,
+) -> Task:
+    """Build an experiment of the paper.
+
+    Parameters
+    ----------
+    id : str
+        What is known and how polluted the unlabelled rows are; `scenarios` lists all ids.
+    seed : int, default=0
+        With ``resampled``, every seed draws other rows. With ``fixed``, all seeds give the same rows and
+        only the detector's own randomness is left to vary.
+    protocol : {"resampled", "fixed"}, default="resampled"
+        ``fixed`` is how the paper's small standard deviations come about, ``resampled`` the honest one.
+    n_labelled : int, default=60
+        Labelled anomalies per known class. Where a class has fewer training rows, all of them are taken and
+        ``task.notes`` says so.
+    contamination : float, optional
+        Anomalies among the unlabelled rows, as a share of them; default: what the id says.
+    dataset : Dataset, optional
+        The data set if it is loaded already.
+
+    Returns
+    -------
+    Task
+        Training and test rows, prepared when first asked for.
+
+    Examples
+    --------
+    >>> task = scenario("covertype-mini/cottonwood-v1", seed=0)
+    >>> task.X.shape, task.X_test.shape
+    ((16387, 54), (4320, 54))
+    >>> np.bincount(task.y).tolist(), np.bincount(task.y_test).tolist()
+    ([16327, 60], [4000, 80, 240])
+    >>> task.classes, task.known, task.unknown
+    (('normal', 'cottonwood', 'douglas-fir'), (1,), (2,))
+    """
+    entry = scenario_id(id)
+    if dataset is None:
+        dataset = load(entry.dataset)
+    rate = entry.contamination if contamination is None else contamination
+    _check(dataset, entry.dataset, seed, protocol, n_labelled, rate)
+    draw_seed = seed if protocol == "resampled" else 0
+    known = tuple(dataset.anomalies.index(name) + 1 for name in entry.known)
+
+    training, test = _split(dataset, draw_seed)
+    classes = dataset.class_numbers
+    labelled: list[Rows] = []
+    unlabelled_anomalies: list[Rows] = []
+    notes: list[str] = []
+    for k, name in enumerate(dataset.anomalies, start=1):
+        order = Stream(draw_seed, _ANOMALIES, k).shuffled(training[classes[training] == k])
+        n = n_labelled if k in known else 0
+        if n > len(order):
+            notes.append(
+                f"class {name}: {len(order)} labelled rows instead of {n}, all that the training rows have"
+            )
+        labelled.append(order[:n])
+        # From the other end of the same order, so that labelling more rows hardly changes what pollutes.
+        unlabelled_anomalies.append(order[n:][::-1])
+
+    normal = training[classes[training] == 0]
+    wanted = round(rate * len(normal) / (1.0 - rate))
+    shares = equal_shares(wanted, [len(rows) for rows in unlabelled_anomalies])
+    contaminants = np.concatenate([rows[:n] for rows, n in zip(unlabelled_anomalies, shares, strict=True)])
+    pool = np.concatenate(unlabelled_anomalies)
+    n_synthetic = wanted - len(contaminants)
+    made, made_from = synthetic_anomalies(dataset, pool, n_synthetic, Stream(draw_seed, _SYNTHETIC))
+
+    labelled_rows = np.concatenate(labelled)
+    unlabelled_rows = np.concatenate([normal, contaminants, np.full(n_synthetic, -1)])
+    unlabelled_classes = np.concatenate([classes[normal], classes[contaminants], classes[made_from]])
+    order = Stream(draw_seed, _TRAINING_ORDER).shuffled(np.arange(len(unlabelled_rows)))
+    test = Stream(draw_seed, _TEST_ORDER).shuffled(test)
+    return Task(
+        id=id,
+        seed=seed,
+        protocol=protocol,
+        contamination=rate,
+        dataset=dataset,
+        known=known,
+        y=np.concatenate([classes[labelled_rows], np.zeros(len(unlabelled_rows), dtype=np.int64)]),
+        rows=np.concatenate([labelled_rows, unlabelled_rows[order]]),
+        hidden_classes=np.concatenate([classes[labelled_rows], unlabelled_classes[order]]),
+        rows_test=test,
+        y_test=classes[test],
+        notes=tuple(notes),
+        _synthetic=None if made is None else made[_places(unlabelled_rows, order)],
+    )
+
+
+def _places(unlabelled_rows: Rows, order: Rows) -> Rows:
+    """Give the order in which shuffled rows call for the synthetic ones, which stood last before."""
+    n_real = int((unlabelled_rows >= 0).sum())
+    called: Rows = order[order >= n_real] - n_real
+    return called
+
+
+def _split(dataset: Dataset, seed: int) -> tuple[Rows, Rows]:
+    """Cap the anomaly classes, then part 80 % of each class from 20 %; copies of a row stay together."""
+    classes = dataset.class_numbers
+    kept: list[Rows] = []
+    for k in range(len(dataset.anomalies) + 1):
+        rows = np.flatnonzero(classes == k)
+        if k > 0 and dataset.source.cap is not None:
+            rows = Stream(seed, _CAP, k).shuffled(rows)[: dataset.source.cap]
+        kept.append(rows)
+    rows = np.sort(np.concatenate(kept))
+    in_test = split_by_class(classes[rows], dataset.copy_groups[rows], _TEST_SHARE, Stream(seed, _SPLIT))
+    return rows[~in_test], rows[in_test]
+
+
+def _check(
+    dataset: Dataset, expected: str, seed: int, protocol: str, n_labelled: int, contamination: float
+) -> None:
+    if dataset.name != expected:
+        raise ValueError(f"the id is for {expected!r}, but dataset is {dataset.name!r}")
+    if seed < 0:
+        raise ValueError(f"seed must be 0 or more, not {seed}")
+    if protocol not in ("fixed", "resampled"):
+        raise ValueError(f"protocol must be 'fixed' or 'resampled', not {protocol!r}")
+    if n_labelled < 1:
+        raise ValueError(f"n_labelled must be at least 1, not {n_labelled}")
+    if not 0.0 <= contamination < 1.0:
+        raise ValueError(f"contamination must be at least 0 and below 1, not {contamination}")

@@ -1,0 +1,2 @@
+from .explanation import Explanation as Explanation
+from .explanation import effects as effects

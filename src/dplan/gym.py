@@ -1,0 +1,220 @@
+"""DPLAN's simulation environment as a Gymnasium environment, for any library of reinforcement learning.
+
+It runs the very functions that train `dplan.DPLAN`, so for the same draws it gives the same rewards and the same next
+observations. Importing this module registers it as ``dplan/AnomalyBiased-v0``. It needs the extra ``dplan-ad[gym]``.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dplan._kernels.forest import grow, isolation_scores, new_forest
+from dplan._kernels.perceptron import Floats
+from dplan._kernels.scaling import arrange, column_scale
+from dplan.agent.environment import (
+    SAMPLERS,
+    STRETCH_ROWS,
+    World,
+    draw_next,
+    draw_stretch,
+    external_reward,
+    is_labelled,
+    proximate,
+    random_unlabelled,
+    ring_order,
+)
+from dplan.agent.intrinsic import RESCALING_ROWS, rescale
+from dplan.detectors._checks import check_choice, check_flag, check_integer, check_labels, check_number
+
+try:
+    import gymnasium
+    from gymnasium import spaces
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "dplan.gym needs gymnasium; install it with: pip install 'dplan-ad[gym]'"
+    ) from error
+
+Embed = Callable[[Floats], NDArray[np.floating]]
+
+ID = "dplan/AnomalyBiased-v0"
+
+
+class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
+    """Show rows of a table to an agent that calls each one normal or anomalous.
+
+    Observation
+        One row of the table, its columns scaled to [0, 1]: ``Box(0, 1, (n_columns,), float32)``. Half of the rows
+        shown are labelled anomalies, drawn uniformly. The others are unlabelled: of a random subsample, the one
+        nearest to the last row in the agent's embedding if it was called anomalous, else the farthest (Eq. 3).
+    Action
+        ``Discrete(2)``: 0 calls the row normal, 1 calls it anomalous.
+    Reward
+        External (Eq. 4): 1 for a labelled anomaly called anomalous, 0 for an unlabelled row called normal, else -1.
+        Plus intrinsic (Eq. 5), whatever the action: how easily an isolation forest isolates the row in the agent's
+        embedding, in [0, 1]. Both are given for the row that was acted on.
+    Episode end
+        After `episode_steps` steps the episode terminates.
+    Info
+        ``row``, the number in X of the row shown; ``labelled``, whether it is a labelled anomaly; and from `step` also
+        ``external_reward`` and ``intrinsic_reward``.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_rows, n_columns)
+        The rows, labelled and unlabelled.
+    y : array-like of shape (n_rows,)
+        0 for an unlabelled row, k ≥ 1 for a labelled anomaly.
+    embed : callable or None, default=None
+        The agent's embedding: takes rows (n, n_columns), returns (n, width). It is asked anew at every step, so it may
+        change while the agent learns. None takes the rows as they are. It can also be set later: ``env.embed = …``.
+    labelled_probability, subsample_size, episode_steps, novelty_update_steps : float, int, int, int
+        As in `dplan.DPLAN`.
+    sampler, intrinsic_reward, n_trees, tree_size : str, bool, int, int
+        As in `dplan.DPLAN`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dplan.gym import AnomalyBiasedEnv
+    >>> X = np.random.default_rng(0).random((500, 3))
+    >>> y = np.repeat([1, 0], [20, 480])
+    >>> env = AnomalyBiasedEnv(X, y)
+    >>> observation, info = env.reset(seed=0)
+    >>> observation, reward, terminated, truncated, info = env.step(1)
+    >>> observation.shape, info["external_reward"]
+    ((3,), -1.0)
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - Gymnasium's own form
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        embed: Embed | None = None,
+        labelled_probability: float = 0.5,
+        subsample_size: int = 1_000,
+        episode_steps: int = 2_000,
+        novelty_update_steps: int = 2_000,
+        sampler: str = "proximity",
+        intrinsic_reward: bool = True,
+        n_trees: int = 100,
+        tree_size: int = 256,
+    ) -> None:
+        check_number("labelled_probability", labelled_probability, "[0, 1]")
+        for name, value in (
+            ("subsample_size", subsample_size),
+            ("episode_steps", episode_steps),
+            ("novelty_update_steps", novelty_update_steps),
+            ("n_trees", n_trees),
+        ):
+            check_integer(name, value, 1)
+        check_integer("tree_size", tree_size, 2)
+        check_choice("sampler", sampler, SAMPLERS)
+        check_flag("intrinsic_reward", intrinsic_reward)
+        table = np.asarray(X, dtype=np.float64)
+        if table.ndim != 2 or not np.isfinite(table).all():
+            raise ValueError("X must be a table of finite numbers, one row per observation.")
+        labels = check_labels(y, len(table))
+        labelled, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
+        if not len(labelled) or not len(unlabelled):
+            raise ValueError(
+                f"y must label some rows as anomalies (k >= 1) and leave others unlabelled (0); it has "
+                f"{len(labelled)} labelled and {len(unlabelled)} unlabelled rows."
+            )
+
+        # Which rows stand side by side is not part of an episode's randomness, so its seed is fixed.
+        shuffle = np.random.default_rng(0)
+        self._order = ring_order(labelled, unlabelled, max(subsample_size, tree_size), shuffle)
+        self.world = World(
+            rows=arrange(table, self._order, *column_scale(table)),
+            n_labelled=len(labelled),
+            n_unlabelled=len(unlabelled),
+            window=min(subsample_size, len(unlabelled)),
+            stretch=min(STRETCH_ROWS, len(unlabelled)),
+            labelled_probability=float(labelled_probability),
+            sampler=SAMPLERS[sampler],
+        )
+        self.embed: Embed = embed if embed is not None else _as_they_are
+        self.observation_space = spaces.Box(0.0, 1.0, (table.shape[1],), np.float32)
+        self.action_space = spaces.Discrete(2)
+        self._episode_steps = episode_steps
+        self._novelty_update_steps = novelty_update_steps
+        self._intrinsic = intrinsic_reward
+        self._n_trees, self._tree_size = n_trees, min(tree_size, len(unlabelled))
+        self._novelty: Floats | None = None  # r^i per row
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Floats, dict[str, Any]]:
+        """Begin an episode at a random unlabelled row; with a seed, the intrinsic reward begins anew as well."""
+        super().reset(seed=seed)
+        if self._intrinsic and (seed is not None or self._novelty is None):
+            self._refresh_novelty()
+            self._steps_since_refresh = 0
+        self._step = 0
+        self._stretch_start = draw_stretch(self.world, self.np_random)
+        self._row = random_unlabelled(self.world, self.np_random)
+        return self._observation(), self._info()
+
+    def step(self, action: np.int64) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
+        """Take the agent's verdict on the row shown, and show the next."""
+        row = self._row
+        external = external_reward(is_labelled(self.world, row), int(action))
+        intrinsic = float(self._novelty[row]) if self._novelty is not None else 0.0
+        self._row = self._next_row(row, int(action))
+        self._step += 1
+        if self._intrinsic:
+            self._steps_since_refresh += 1
+            if self._steps_since_refresh == self._novelty_update_steps:
+                self._refresh_novelty()
+                self._steps_since_refresh = 0
+        info = {**self._info(), "external_reward": external, "intrinsic_reward": intrinsic}
+        return self._observation(), external + intrinsic, self._step >= self._episode_steps, False, info
+
+    def _observation(self) -> Floats:
+        observation: Floats = self.world.rows[self._row].copy()
+        return observation
+
+    def _info(self) -> dict[str, Any]:
+        return {"row": int(self._order[self._row]), "labelled": bool(is_labelled(self.world, self._row))}
+
+    def _next_row(self, row: int, action: int) -> int:
+        found, is_window = draw_next(self.world, self._stretch_start, self.np_random)
+        if not is_window:
+            return found
+        embedded_row = self._embed(self.world.rows[row : row + 1])[0]
+        window = self._embed(self.world.rows[found : found + self.world.window])
+        return proximate(self.world, row, action, found, embedded_row, window)
+
+    def _embed(self, rows: Floats) -> Floats:
+        embedded = np.ascontiguousarray(self.embed(rows), dtype=np.float32)
+        if embedded.ndim != 2 or len(embedded) != len(rows):
+            raise ValueError(
+                f"embed must return one row per row it is given: it was given {len(rows)} rows and returned an array "
+                f"of shape {embedded.shape}."
+            )
+        return embedded
+
+    def _refresh_novelty(self) -> None:
+        """Grow a forest in the present embedding and keep the reward of every row: θ̂^e stays until the next time."""
+        world, forest = self.world, new_forest(self._n_trees, self._tree_size)
+        for tree in range(self._n_trees):
+            start = random_unlabelled(world, self.np_random)
+            grow(forest, tree, self._embed(world.rows[start : start + self._tree_size]), self.np_random)
+        pieces = range(0, world.n_labelled + world.n_unlabelled, RESCALING_ROWS)
+        scores = np.concatenate(
+            [isolation_scores(forest, self._embed(world.rows[i : i + RESCALING_ROWS])) for i in pieces]
+        )[: world.n_labelled + world.n_unlabelled]
+        judged = scores[world.n_labelled : world.n_labelled + RESCALING_ROWS]
+        self._novelty = rescale(scores, np.array([judged.min(), judged.max()]))
+
+
+def _as_they_are(rows: Floats) -> NDArray[np.floating]:
+    return rows
+
+
+gymnasium.register(id=ID, entry_point="dplan.gym:AnomalyBiasedEnv")

@@ -1,0 +1,133 @@
+"""The container of a model file: safetensors, with a SHA-256 over every byte.
+
+Eight bytes give the length of a JSON header; the header names each tensor's type, shape and place; the tensors
+follow. Any safetensors reader can open it. The format itself does not notice flipped bytes, so the header's metadata
+begins, at a fixed place, with a SHA-256 of the whole file, taken with zeros in its own place.
+
+Nothing that a file declares is believed before it is checked against the bytes that are there.
+"""
+
+import hashlib
+import io
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplan.exceptions import ModelFileError
+from dplan.persistence.atomic import written_whole
+
+Tensors = dict[str, NDArray[Any]]
+
+_PREFIX = b'{"__metadata__":{"sha256":"'
+_DIGEST = slice(8 + len(_PREFIX), 8 + len(_PREFIX) + 64)
+_TYPES: dict[str, np.dtype[Any]] = {
+    "F32": np.dtype("<f4"),
+    "F64": np.dtype("<f8"),
+    "I32": np.dtype("<i4"),
+    "I64": np.dtype("<i8"),
+}
+
+# Far above any model of this package, and small enough to read at once.
+_MAX_HEADER, _MAX_FILE = 64 * 2**20, 2**30
+
+
+def write(path: str | Path, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> None:
+    """Write tensors and texts; the same content gives the same bytes."""
+    blocks, table, end = [], {}, 0
+    for name, tensor in tensors.items():
+        kind = next((kind for kind, dtype in _TYPES.items() if dtype == tensor.dtype), None)
+        if kind is None:
+            raise TypeError(f"a model file holds no arrays of {tensor.dtype}, such as {name!r}")
+        blocks.append(np.ascontiguousarray(tensor).tobytes())
+        place = [end, end := end + len(blocks[-1])]
+        table[name] = {"dtype": kind, "shape": list(tensor.shape), "data_offsets": place}
+    header = json.dumps(
+        {"__metadata__": {"sha256": "0" * 64, **metadata}, **table}, separators=(",", ":"), allow_nan=False
+    ).encode()
+    header += b" " * (-len(header) % 8)  # so that every tensor begins at a multiple of eight
+    content = bytearray(len(header).to_bytes(8, "little") + header + b"".join(blocks))
+    content[_DIGEST] = hashlib.sha256(content).hexdigest().encode()
+    with written_whole(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def read(source: str | Path | bytes) -> tuple[Tensors, dict[str, str]]:
+    """Read what `write` wrote, from a file or from its bytes; anything else is a ModelFileError."""
+    path = "the model" if isinstance(source, bytes) else source
+    content = _content(source)
+    header_end = 8 + int.from_bytes(content[:8], "little")
+    if header_end > min(len(content), _MAX_HEADER):
+        raise _damaged(path, "its header is longer than the file")
+    digest = bytes(content[_DIGEST])
+    content[_DIGEST] = b"0" * 64
+    if hashlib.sha256(content).hexdigest().encode() != digest:
+        raise _damaged(path, "its SHA-256 does not match its content")
+    try:
+        header = json.loads(
+            content[8:header_end].decode(), object_pairs_hook=_without_duplicates, parse_constant=_refuse
+        )
+        metadata = header.pop("__metadata__")
+        if not all(isinstance(text, str) for text in metadata.values()):
+            raise ValueError("metadata must be texts")
+        return _tensors(header, memoryview(content)[header_end:]), metadata
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise _damaged(path, f"its header makes no sense ({error})") from error
+
+
+def _content(source: str | Path | bytes) -> bytearray:
+    path = Path("the model" if isinstance(source, bytes) else source)
+    with io.BytesIO(source) if isinstance(source, bytes) else path.open("rb") as file:
+        size = len(source) if isinstance(source, bytes) else os.fstat(file.fileno()).st_size
+        start = file.read(_DIGEST.stop)
+        if not start[8:].startswith(_PREFIX) or len(start) < _DIGEST.stop:
+            raise ModelFileError(f"{path.name} is no model file of dplan{_guess(start)}")
+        if size > _MAX_FILE:
+            raise ModelFileError(f"{path.name} has {size:,} bytes; a model file has at most {_MAX_FILE:,}")
+        return bytearray(start + file.read(_MAX_FILE))
+
+
+def _tensors(table: dict[str, Any], data: memoryview) -> Tensors:
+    tensors, end = {}, 0
+    for name, entry in table.items():
+        dtype, shape = _TYPES[entry["dtype"]], entry["shape"]
+        if not all(type(length) is int and 0 <= length <= len(data) for length in shape):
+            raise ValueError(f"tensor {name!r} has the shape {str(shape)[:80]}")
+        size = math.prod(shape) * dtype.itemsize
+        if entry["data_offsets"] != [end, end + size] or end + size > len(data):
+            raise ValueError(f"tensor {name!r} is not where the bytes are")
+        tensors[name] = np.frombuffer(data[end : end + size], dtype=dtype).reshape(shape)
+        end += size
+    if end != len(data):
+        raise ValueError(f"{len(data) - end:,} bytes belong to no tensor")
+    return tensors
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands twice")
+    return found
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number")
+
+
+def _damaged(path: str | Path, why: str) -> ModelFileError:
+    return ModelFileError(f"{Path(path).name} is damaged: {why}")
+
+
+def _guess(start: bytes) -> str:
+    if not start:
+        return ": it is empty"
+    if start.startswith(b"\x80"):
+        return ": it looks like a pickle, which is never opened, because that can run code"
+    if start.startswith((b"PK\x03\x04", b"\x1f\x8b")):
+        return ": it looks like an archive"
+    return ""

@@ -1,0 +1,268 @@
+"""Anyone's own table: which rows are known anomalies, which columns are features, which only identify."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dplan.tables.columns import kind_of
+from dplan.tables.reading import MISSING, read_table
+
+__all__ = ["LabelledTable", "from_table"]
+
+_SHOWN = 10  # values named in a message
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTable:
+    """A table ready for `TablePreparer` and a detector.
+
+    Attributes
+    ----------
+    features : polars.DataFrame
+        The columns to learn from, not yet prepared.
+    y : ndarray of int
+        0 for an unlabelled row, k for a known anomaly of class k.
+    classes : tuple of str
+        ``classes[0]`` is ``"unlabelled"``, ``classes[k]`` the label of class k.
+    ids : polars.DataFrame
+        The columns that only identify a row; no columns if there are none.
+    label : str
+        The label column.
+    """
+
+    features: pl.DataFrame = field(repr=False)
+    y: NDArray[np.int64] = field(repr=False)
+    classes: tuple[str, ...]
+    ids: pl.DataFrame = field(repr=False)
+    label: str
+
+    def counts(self) -> dict[str, int]:
+        """Rows per class."""
+        sizes = np.bincount(self.y, minlength=len(self.classes))
+        return {name: int(size) for name, size in zip(self.classes, sizes, strict=True)}
+
+    def kinds(self) -> dict[str, list[str]]:
+        """Feature columns by kind: number, flag, date, text; dropped ones have no value at all."""
+        kinds: dict[str, list[str]] = {}
+        for series in self.features:
+            kinds.setdefault(kind_of(series), []).append(series.name)
+        return kinds
+
+
+def from_table(
+    table: str | Path | pl.DataFrame | Any,
+    label: str,
+    *,
+    anomaly: Sequence[object] | None = None,
+    unlabelled: Sequence[object] | None = None,
+    id: str | Sequence[str] = (),
+    drop: str | Sequence[str] = (),
+    missing: Sequence[str] = MISSING,
+    text: Collection[str] = (),
+    encoding: str = "utf-8",
+) -> LabelledTable:
+    """Take a table with a label column apart.
+
+    A row is labelled only if it is a known anomaly; all others are unlabelled, whether someone looked at
+    them or not.
+
+    Parameters
+    ----------
+    table : path or frame
+        A CSV, TSV, JSON lines (also gzipped) or Parquet file, or a polars or pandas frame.
+    label : str
+        The label column. Without `anomaly` and `unlabelled` it must hold 0 and missing values for
+        unlabelled rows and 1, 2, … for known anomalies, or false and true.
+    anomaly : sequence, optional
+        Values of the label column that mark known anomalies, a class each. All other values are unlabelled,
+        unless `unlabelled` is given too: then each value must be in one of the two.
+    unlabelled : sequence, optional
+        Values that mark unlabelled rows; missing values always do. Without `anomaly`, each other value is a
+        class.
+    id : str or sequence of str
+        Columns that identify a row; kept aside, never learned from.
+    drop : str or sequence of str
+        Columns to leave out.
+    missing : sequence of str
+        Texts in a CSV or TSV that stand for a missing value.
+    text : collection of str
+        Columns of a file to keep as text although they hold numbers, such as codes.
+    encoding : str, default="utf-8"
+        How the characters of a CSV, TSV or JSON lines file are written.
+
+    Returns
+    -------
+    LabelledTable
+        Features, labels and ids.
+
+    Examples
+    --------
+    >>> table = pl.DataFrame(
+    ...     {"payment": ["p1", "p2", "p3"], "amount": [10, 99, 12], "checked": ["fraud", None, "ok"]}
+    ... )
+    >>> own = from_table(table, label="checked", anomaly=["fraud"], id="payment")
+    >>> own.features.columns, own.y.tolist(), own.classes
+    (['amount'], [1, 0, 0], ('unlabelled', 'fraud'))
+    """
+    ids, dropped = _names(id), _names(drop)
+    # Labels may be of any form, and an id such as 007 must stay what it is; neither is learned from.
+    as_they_are = {label, *ids, *dropped, *text}
+    name, frame = _as_frame(table, missing=missing, text=as_they_are, encoding=encoding)
+    if frame.height == 0:
+        raise ValueError(f"{name} has no rows")
+    for column in (label, *ids, *dropped, *text):
+        _check_there(name, column, frame.columns)
+    for column in ids:
+        if column == label:
+            raise ValueError(f"column {column!r} cannot be the label and an id")
+    y, classes = _labels(frame[label], anomaly, unlabelled)
+    features = frame.drop({label, *ids, *dropped})
+    if features.width == 0:
+        raise ValueError(f"{name} has no column left to learn from beside the label, ids and dropped columns")
+    for series in features:
+        kind_of(series)  # lists and the like are refused here, by name
+    return LabelledTable(features, y, classes, frame.select(ids), label)
+
+
+def _as_frame(table: Any, **options: Any) -> tuple[str, pl.DataFrame]:
+    if isinstance(table, str | Path):
+        return Path(table).name, read_table(table, **options)
+    if isinstance(table, pl.DataFrame):
+        return "the table", table
+    if not (hasattr(table, "columns") and hasattr(table, "dtypes")):
+        raise TypeError(f"a path or a polars or pandas frame is needed, not {type(table).__name__}")
+    names = [str(column) for column in table.columns]
+    for column in names:
+        if names.count(column) > 1:
+            raise ValueError(f"the table names column {column!r} twice; rename one of them")
+    return "the table", pl.DataFrame([_from_pandas(table[column]) for column in table.columns])
+
+
+def _from_pandas(series: Any) -> pl.Series:
+    """Convert a pandas column; one that mixes types is refused with the row of the first odd value."""
+    if series.dtype == object:
+        present = [(row, value) for row, value in enumerate(series) if value is not None and value == value]
+        for row, value in present:
+            if type(value) is not type(present[0][1]):
+                raise ValueError(
+                    f"column {series.name!r}, row {row} (counted from 0): {value!r} is of another type than "
+                    f"{present[0][1]!r} in row {present[0][0]}; give all values one type"
+                )
+    return pl.Series(str(series.name), pl.from_pandas(series))
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _check_there(name: str, column: str, columns: list[str]) -> None:
+    if column in columns:
+        return
+    near = difflib.get_close_matches(column, columns, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {_listed(columns)}"
+    raise ValueError(f"{name} has no column {column!r}; {hint}")
+
+
+def _labels(
+    labels: pl.Series, anomaly: Sequence[object] | None, unlabelled: Sequence[object] | None
+) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    if anomaly is None and unlabelled is None:
+        return _numbered(labels)
+    texts = _as_texts(labels)
+    found = dict(texts.drop_nulls().value_counts(sort=True).rows())
+    known = [_as_text(value) for value in anomaly or ()]
+    normal = [_as_text(value) for value in unlabelled or ()]
+    for value in known:
+        if value not in found:
+            close = [text for text in found if text.casefold() == value.casefold()]
+            hint = f"did you mean {close[0]!r}?" if close else f"it holds {_listed(found)}"
+            raise ValueError(f"label column {labels.name!r} has no anomaly value {value!r}; {hint}")
+        if value in normal:
+            raise ValueError(f"the value {value!r} cannot stand for an anomaly and for unlabelled rows")
+    if anomaly is None:
+        known = sorted(set(found) - set(normal))
+    elif unlabelled is not None:
+        rest = [value for value in found if value not in {*known, *normal}]
+        if rest:
+            raise ValueError(
+                f"label column {labels.name!r} also holds {_listed(rest)}: "
+                "say which of them are anomalies and which are unlabelled"
+            )
+    known = list(dict.fromkeys(known))
+    codes = {value: k for k, value in enumerate(known, start=1)}
+    y = texts.replace_strict(codes, default=0, return_dtype=pl.Int64).to_numpy()
+    return _checked(labels, y), ("unlabelled", *known)
+
+
+def _numbered(labels: pl.Series) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Read a label column that holds 0 and class numbers, or false and true."""
+    if labels.dtype == pl.Boolean or labels.dtype == pl.Null:
+        labels = labels.cast(pl.Int64)
+    if labels.dtype == pl.String:
+        lower = labels.str.strip_chars().str.to_lowercase().replace({"false": "0", "true": "1"})
+        parsed = lower.cast(pl.Float64, strict=False)
+        labels = parsed if parsed.null_count() == labels.null_count() else labels
+    if not labels.dtype.is_numeric():
+        found = dict(_as_texts(labels).drop_nulls().value_counts(sort=True).rows())
+        raise ValueError(
+            f"label column {labels.name!r} holds {_listed(found)}: say which of these values "
+            "mark known anomalies (anomaly=[…], on the command line --anomaly VALUE)"
+        )
+    numbers = labels.cast(pl.Float64).fill_nan(None).fill_null(0.0).to_numpy()
+    wrong = np.flatnonzero((numbers < 0) | (numbers != np.floor(numbers)) | ~np.isfinite(numbers))
+    if len(wrong):
+        raise ValueError(
+            f"label column {labels.name!r}, row {wrong[0]} (counted from 0): {labels[int(wrong[0])]} is "
+            "neither 0 (unlabelled) nor a class number 1, 2, …; "
+            "or say which values mark known anomalies (anomaly=[…])"
+        )
+    values, y = np.unique(np.concatenate([[0.0], numbers]), return_inverse=True)
+    return _checked(labels, y[1:]), ("unlabelled", *(f"{value:.0f}" for value in values[1:]))
+
+
+def _checked(labels: pl.Series, y: NDArray[np.int64]) -> NDArray[np.int64]:
+    if not y.any():
+        raise ValueError(
+            f"label column {labels.name!r} marks no known anomaly; at least one is needed to learn from "
+            "(which values mark one: anomaly=[…])"
+        )
+    if y.all():
+        raise ValueError(f"label column {labels.name!r} marks every row; unlabelled rows are needed too")
+    return y
+
+
+def _as_texts(labels: pl.Series) -> pl.Series:
+    """Turn labels into texts, whole numbers without a decimal point."""
+    if labels.dtype.is_float():
+        labels = labels.fill_nan(None)
+        whole = labels.drop_nulls()
+        if (whole == whole.floor()).all() and whole.is_finite().all() and (whole.abs() < 2**53).all():
+            labels = labels.cast(pl.Int64)
+    texts = labels.cast(pl.String)
+    return texts.str.strip_chars() if labels.dtype == pl.String else texts
+
+
+def _as_text(value: object) -> str:
+    """Write a value as `_as_texts` writes labels, so that 1, 1.0 and "1" name the same one."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def _listed(values: Collection[str] | dict[str, int]) -> str:
+    if isinstance(values, dict):
+        shown = [f"{value!r} ({n:,} rows)" for value, n in values.items()]
+    else:
+        shown = [repr(value) for value in values]
+    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    return ", ".join(shown[:_SHOWN]) + more if shown else "only missing values"

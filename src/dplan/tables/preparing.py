@@ -1,0 +1,279 @@
+"""Turning a table of mixed columns into numbers in [0, 1], as the paper's appendix A.1 does."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dplan.tables.columns import Column, encode, fit_column, scale
+
+__all__ = ["TablePreparer", "TransformReport"]
+
+Table = Any  # a polars or pandas frame, or whatever NumPy makes a two-dimensional array of
+
+_WORTH_THREADS = 10_000_000  # cells
+
+
+@dataclass(frozen=True)
+class TransformReport:
+    """What a transform met that the training rows had not shown.
+
+    Attributes
+    ----------
+    missing : dict
+        Column → number of missing values, each replaced by the training mean.
+    unseen : dict
+        Column → number of values whose level no training row had, each encoded as all zeros.
+    """
+
+    missing: dict[str, int]
+    unseen: dict[str, int]
+
+
+class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Prepare a table: one-hot for texts, the mean for missing values, min–max to [0, 1].
+
+    Columns are told apart by their type: numbers, booleans, dates and times become one column each, a text
+    becomes one column per level. Minimum, maximum, mean and levels come from the rows given to `fit` alone,
+    so nothing leaks from rows that are scored later; those are not clipped to [0, 1]. The levels of a
+    `polars.Enum` column are taken as declared.
+
+    Parameters
+    ----------
+    max_levels : int, default=255
+        A text with more levels keeps the most frequent ones, the others are treated as unseen. If more than
+        half of its values differ, it is dropped, as ids should be.
+
+    Attributes
+    ----------
+    columns_ : list of Column
+        What was learned from each column, in the order of the table.
+    n_features_in_ : int
+        Columns of the table.
+    feature_names_in_ : ndarray of str
+        Their names, if a frame was given.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> table = pl.DataFrame({"bytes": [0, 50, None, 100], "proto": ["tcp", "udp", "tcp", "tcp"]})
+    >>> preparer = TablePreparer().fit(table)
+    >>> preparer.get_feature_names_out().tolist()
+    ['bytes', 'proto=tcp', 'proto=udp']
+    >>> preparer.transform(table).tolist()
+    [[0.0, 1.0, 0.0], [0.5, 0.0, 1.0], [0.5, 1.0, 0.0], [1.0, 1.0, 0.0]]
+
+    A level that no training row had becomes zeros, and is counted:
+
+    >>> new = pl.DataFrame({"bytes": [200], "proto": ["icmp"]})
+    >>> X, report = preparer.transform_with_report(new)
+    >>> X.tolist(), report.unseen
+    ([[2.0, 0.0, 0.0]], {'proto': 1})
+    """
+
+    def __init__(self, *, max_levels: int = 255) -> None:
+        self.max_levels = max_levels
+
+    def fit(self, X: Table, y: ArrayLike | None = None) -> TablePreparer:
+        """Learn levels, ranges and means from the training rows.
+
+        Parameters
+        ----------
+        X : polars or pandas frame, or array of shape (n_rows, n_columns)
+            The training rows.
+        y : ignored
+            Not used; here because scikit-learn passes it.
+
+        Returns
+        -------
+        TablePreparer
+            Itself.
+        """
+        if self.max_levels < 1:
+            raise ValueError(f"max_levels must be at least 1, not {self.max_levels!r}")
+        frame = self._as_frame(X, fitting=True)
+        self.columns_ = [fit_column(series, self.max_levels) for series in frame]
+        return self
+
+    def transform(self, X: Table) -> NDArray[np.float32]:
+        """Turn rows into numbers; training rows land in [0, 1].
+
+        Parameters
+        ----------
+        X : polars or pandas frame, or array of shape (n_rows, n_columns)
+            Rows with the columns of the training rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_outputs), float32
+            Finite numbers, stored column by column as tables are.
+        """
+        return self.transform_with_report(X)[0]
+
+    def transform_with_report(self, X: Table) -> tuple[NDArray[np.float32], TransformReport]:
+        """Do as `transform` does, and count missing values and unseen levels per column.
+
+        Parameters
+        ----------
+        X : polars or pandas frame, or array of shape (n_rows, n_columns)
+            Rows with the columns of the training rows.
+
+        Returns
+        -------
+        X : ndarray of shape (n_rows, n_outputs), float32
+            As from `transform`.
+        report : TransformReport
+            The counts.
+        """
+        check_is_fitted(self)
+        frame = self._as_frame(X, fitting=False)
+        ends = np.cumsum([column.width for column in self.columns_])
+        by_column = np.empty((int(ends[-1]), frame.height), dtype=np.float32)
+
+        def prepare(j: int) -> tuple[int, int]:
+            column, series = self.columns_[j], frame.to_series(j)
+            part = by_column[ends[j] - column.width : ends[j]]
+            if column.kind == "dropped":
+                return 0, 0
+            if column.kind == "text":
+                return encode(column, series, part)
+            return scale(column, series, part[0]), 0
+
+        if frame.height * frame.width < _WORTH_THREADS:
+            counts = [prepare(j) for j in range(frame.width)]
+        else:  # a column is written by one thread alone, so the result is the same
+            with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
+                counts = list(pool.map(prepare, range(frame.width)))
+        missing = {name: n for name, (n, _) in zip(frame.columns, counts, strict=True) if n}
+        unseen = {name: n for name, (_, n) in zip(frame.columns, counts, strict=True) if n}
+        return by_column.T, TransformReport(missing, unseen)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
+        """Name the output columns: the column's name, or ``column=level`` for a text.
+
+        Parameters
+        ----------
+        input_features : ignored
+            Not used; here because scikit-learn passes it.
+
+        Returns
+        -------
+        ndarray of str
+            One name per output column.
+        """
+        check_is_fitted(self)
+        return np.array([name for column in self.columns_ for name in column.output_names()], dtype=object)
+
+    def output_groups(self) -> NDArray[np.int64]:
+        """Give for each output column the number of the table's column that it comes from.
+
+        Returns
+        -------
+        ndarray of int
+            Explanations add up over equal numbers, so that a text gets one effect.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> table = pl.DataFrame({"proto": ["tcp", "udp"], "bytes": [1, 2]})
+        >>> TablePreparer().fit(table).output_groups().tolist()
+        [0, 0, 1]
+        """
+        check_is_fitted(self)
+        return np.repeat(np.arange(len(self.columns_)), [column.width for column in self.columns_])
+
+    def to_state(self) -> dict[str, Any]:
+        """Give the fitted state as plain lists, numbers and texts that JSON can hold.
+
+        Returns
+        -------
+        dict
+            What `from_state` takes; numbers survive JSON exactly.
+        """
+        check_is_fitted(self)
+        return {
+            "max_levels": self.max_levels,
+            "named": hasattr(self, "feature_names_in_"),
+            "columns": [asdict(column) for column in self.columns_],
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> TablePreparer:
+        """Rebuild a fitted preparer from `to_state`.
+
+        Examples
+        --------
+        >>> import json
+        >>> import polars as pl
+        >>> table = pl.DataFrame({"a": [0.1, 0.2, 0.3]})
+        >>> state = json.loads(json.dumps(TablePreparer().fit(table).to_state()))
+        >>> TablePreparer.from_state(state).transform(table).tolist()
+        [[0.0], [0.5], [1.0]]
+        """
+        match state:
+            case {"max_levels": int(max_levels), "named": bool(named), "columns": [_, *_] as entries}:
+                preparer = cls(max_levels=max_levels)
+                preparer.columns_ = [Column.from_dict(entry) for entry in entries]
+            case _:
+                raise ValueError(
+                    "this is no state of a TablePreparer: max_levels, named and columns are needed"
+                )
+        preparer.n_features_in_ = len(preparer.columns_)
+        if named:
+            preparer.feature_names_in_ = np.array([column.name for column in preparer.columns_], dtype=object)
+        return preparer
+
+    def _as_frame(self, X: Table, *, fitting: bool) -> pl.DataFrame:
+        if isinstance(X, pl.DataFrame):
+            frame = X
+        elif hasattr(X, "columns") and hasattr(X, "dtypes"):
+            frame = pl.from_pandas(X)
+        else:
+            array = validate_data(self, X, reset=fitting, dtype="numeric", ensure_all_finite="allow-nan")
+            return pl.from_numpy(array, schema=[f"x{i}" for i in range(array.shape[1])])
+        if fitting:
+            self.n_features_in_ = frame.width
+            self.feature_names_in_ = np.array(frame.columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            _check_same_columns(self.feature_names_in_.tolist(), frame.columns)
+        elif frame.width != self.n_features_in_:
+            raise ValueError(
+                f"X has {frame.width} features, but TablePreparer is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        if frame.height == 0 or frame.width == 0:
+            raise ValueError(
+                f"the table has {frame.height} rows and {frame.width} columns; at least one of each is needed"
+            )
+        return frame
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+def _check_same_columns(expected: list[str], found: list[str]) -> None:
+    if expected == found:
+        return
+    message = "The feature names should match those that were passed during fit.\n"
+    unexpected = [name for name in found if name not in set(expected)]
+    absent = [name for name in expected if name not in set(found)]
+    if unexpected:
+        message += "Feature names unseen at fit time:\n" + "".join(f"- {name}\n" for name in unexpected)
+    if absent:
+        message += "Feature names seen at fit time, yet now missing:\n" + "".join(
+            f"- {name}\n" for name in absent
+        )
+    if not unexpected and not absent:
+        message += "Feature names must be in the same order as they were in fit.\n"
+    raise ValueError(message)

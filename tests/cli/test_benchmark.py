@@ -1,0 +1,89 @@
+"""``dplan benchmark`` as people type it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from dplan.benchmark.journal import read_journal
+from dplan.cli import main
+from tests.benchmark.small_cells import figures
+
+
+@pytest.fixture
+def dplan(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    runner = CliRunner()
+    return lambda *arguments: runner.invoke(main, ["benchmark", *arguments])
+
+
+SMALL = ("run", "table2", "--dataset", "covertype-mini", "-m", "LogisticBaseline", "--runs", "1")
+
+
+def test_run_and_report(dplan, tmp_path):
+    ran = dplan(*SMALL, "-o", "out", "--protocol", "fixed", "--protocol", "resampled")
+    assert ran.exit_code == 0, ran.output
+    assert "4 cells done, 0 failed, 0 finished before" in ran.output
+    assert "dplan benchmark report out" in ran.output
+    assert {cell["protocol"] for cell in figures(tmp_path / "out").values()} == {"fixed", "resampled"}
+    again = dplan(*SMALL, "-o", "out")
+    assert "0 cells done, 0 failed, 2 finished before" in again.output
+    reported = dplan("report", "out")
+    assert reported.exit_code == 0, reported.output
+    assert "LogisticBaseline" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert (tmp_path / "out" / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_the_journal_says_how_it_was_made(tmp_path):
+    command = [sys.executable, "-m", "dplan", "benchmark", *SMALL, "-o", "out"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    run = read_journal(tmp_path / "out")[0]
+    assert run["command"] == f"dplan benchmark {' '.join(SMALL)} -o out"
+    assert run["partial"]["covertype-mini"][0] == "class normal: 20,000 of 283,301 rows"
+    assert {"numpy", "dplan"} <= set(run["versions"])
+    assert str(tmp_path) not in json.dumps(run)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run",), "name a suite, or `all`, or give --quick"),
+        (("run", "table9"), "'table9' is not one of"),
+        (("run", "table2", "-m", "SVM"), "there is no method 'SVM'; there are DPLAN"),
+        (("run", "table2", "--backend", "dask"), "--scheduler ADDRESS go together"),
+        (("run", "table2", "--scheduler", "tcp://x:1"), "--scheduler ADDRESS go together"),
+        (("run", "table2", "--data-home", "nowhere"), "data set 'unsw_nb15' is not in nowhere"),
+        (("report", "nowhere"), "no journal to read at nowhere"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(dplan, arguments, message):
+    result = dplan(*arguments)
+    assert result.exit_code != 0
+    assert message in result.output
+    assert "Traceback" not in result.output
+
+
+def test_failed_cells_make_the_command_fail(dplan, tmp_path, monkeypatch):
+    """A damaged detector: its own check refuses a parameter that a record cannot have."""
+    from dplan.detectors.baselines import LogisticBaseline
+
+    def refuse(self):
+        raise ValueError("refused for the test")
+
+    monkeypatch.setattr(LogisticBaseline, "_check_parameters", refuse)
+    result = dplan(*SMALL, "-o", "out")
+    assert result.exit_code == 1
+    assert "2 cells failed" in result.output
+    assert "refused for the test" in result.output
+    dplan("report", "out")
+    assert "refused for the test" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    monkeypatch.undo()
+
+
+def test_help_shows_every_suite_and_an_example(dplan):
+    text = dplan("run", "--help").output
+    for name in ("table2", "known-classes", "pollution", "ablation", "steps", "dimensions", "speed", "all"):
+        assert f"{name}  " in text
+    assert "dplan benchmark run --quick" in text

@@ -1,0 +1,265 @@
+"""The commands as people run them: exit codes, one-line errors, pipes, Ctrl-C."""
+
+import gzip
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from dplan import DPLAN, DevNet, DPLANEnsemble, LogisticBaseline
+from dplan.cli import _shared, main
+from dplan.cli._shared import _rounds
+from dplan.tables import TableModel
+from tests.tables.payments import payments
+
+FAST = ["--set", "n_steps=2000", "--set", "warmup_steps=500", "--set", "n_trees=10"]
+ONE_OF_EACH = ["--set", "n_agents=1"]
+
+
+def run(*arguments, stdin=None):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin)
+
+
+@pytest.fixture
+def csv(tmp_path):
+    payments().write_csv(tmp_path / "payments.csv")
+    return tmp_path / "payments.csv"
+
+
+def fit(table, output, *more):
+    return run(
+        "fit",
+        table,
+        "--label",
+        "verdict",
+        "--anomaly",
+        "fraud",
+        "--id",
+        "payment",
+        "-o",
+        output,
+        *FAST,
+        *ONE_OF_EACH,
+        *more,
+    )
+
+
+def test_from_a_csv_to_a_ranked_list_with_reasons(csv, tmp_path):
+    done = fit(csv, tmp_path / "m.dplan")
+    assert done.exit_code == 0, done.output
+    for said in (
+        "3,000 rows",
+        "2 number, 1 date, 1 flag, 1 text",
+        "30 fraud",
+        "held out",
+        "Seconds",
+        "Wrote",
+    ):
+        assert said in done.output
+    done = run("score", csv, "-m", tmp_path / "m.dplan", "-o", tmp_path / "top.csv", "--top", 10, "--explain")
+    assert done.exit_code == 0, done.output
+    assert done.stdout == ""  # what happened is told on standard error
+    top = pl.read_csv(tmp_path / "top.csv")
+    assert top.columns == ["payment", "score", "percentile", "alert", "because"]
+    frauds = payments().filter(pl.col("country") == "XX")["payment"]
+    assert top["payment"].is_in(frauds.implode()).mean() >= 0.8
+    assert (top["because"] != "").all()
+    done = run("inspect", tmp_path / "m.dplan")
+    for said in (
+        "DPLANEnsemble",
+        "tree agents 0.",
+        "nearest neighbours 0.50",
+        "isolation forest 0.10",
+        "country: 4 levels: DE, FR, PL, XX",
+        "n_steps=2000",
+        "30 fraud",
+        "Threshold",
+    ):
+        assert said in done.output
+
+
+@pytest.mark.parametrize(
+    "detector",
+    [
+        DPLAN(n_steps=900, episode_steps=400, warmup_steps=100),
+        DPLANEnsemble(n_agents=2, n_steps=200, warmup_steps=100, n_rounds=2),
+        DevNet(n_epochs=3, epoch_batches=2),
+    ],
+    ids=lambda detector: type(detector).__name__,
+)
+def test_the_bar_knows_how_many_rounds_a_training_has(detector):
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    assert _rounds(detector) == len(detector.fit(X, np.arange(200) < 20).history_["seconds"])
+
+
+def test_inspect_tells_the_ranges_of_a_plain_detector(tmp_path):
+    X = np.column_stack([np.linspace(-3, 5, 50), np.full(50, 7.0)])
+    LogisticBaseline(random_state=0).fit(X, np.arange(50) > 45).save(tmp_path / "m.dplan")
+    done = run("inspect", tmp_path / "m.dplan")
+    assert "  0: -3 to 5" in done.output
+    assert "  1: 7 to 7" in done.output
+
+
+@pytest.mark.parametrize("suffix", ["csv.gz", "parquet", "jsonl", "tsv"])
+def test_other_kinds_of_tables_give_the_same_scores(suffix, csv, tmp_path):
+    path, table = tmp_path / f"payments.{suffix}", payments()
+    if suffix == "csv.gz":
+        path.write_bytes(gzip.compress(csv.read_bytes()))
+    elif suffix == "parquet":
+        table.write_parquet(path)
+    elif suffix == "jsonl":
+        table.write_ndjson(path)
+    else:
+        table.write_csv(path, separator="\t")
+    assert fit(csv, tmp_path / "a.dplan", "--no-estimate").exit_code == 0
+    done = fit(path, tmp_path / "b.dplan", "--no-estimate")
+    assert done.exit_code == 0, done.output
+    for model, source in (("a", csv), ("b", path)):
+        done = run("score", source, "-m", tmp_path / f"{model}.dplan", "-o", tmp_path / f"{model}.parquet")
+        assert done.exit_code == 0, done.output
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+
+
+def test_every_detector_can_be_fitted_from_the_command_line(csv, tmp_path):
+    from dplan import list_detectors
+
+    for entry in list_detectors():
+        few = {
+            "DPLAN": FAST,
+            "DPLANEnsemble": [*FAST, *ONE_OF_EACH],
+            "BoostedBaseline": ["--set", "n_trees=5"],
+            "IForest": [],
+            "LogisticBaseline": [],
+        }.get(entry.name, ["--set", "n_epochs=2"])
+        done = run(
+            "fit", csv, "--label", "verdict", "--anomaly", "fraud", "-o", tmp_path / "m.dplan",
+            "--detector", entry.name.lower(), "--drop", "payment", *few,
+        )  # fmt: skip
+        assert done.exit_code == 0, done.output
+        assert type(TableModel.load(tmp_path / "m.dplan").detector).__name__ == entry.name
+
+
+def test_pipes(csv, model_path):
+    done = run("score", "-", "-m", model_path, "-o", "-", "--top", 5, stdin=csv.read_bytes())
+    assert done.exit_code == 0, done.output
+    assert pl.read_csv(io.StringIO(done.stdout)).height == 5
+    assert "\x1b" not in done.output  # no colours in a pipe
+    lines = payments()[:20].write_ndjson().encode()
+    done = run("score", "-", "-m", model_path, "-o", "-", "--format", "jsonl", stdin=lines)
+    assert pl.read_ndjson(io.StringIO(done.stdout)).height == 20
+
+
+WRONG = {
+    "no such label": (["--label", "verdct"], 1, "did you mean 'verdict'"),
+    "no such value": (["--label", "verdict", "--anomaly", "Fraud"], 1, "did you mean 'fraud'"),
+    "no such detector": (["--label", "verdict", "--detector", "magic"], 2, "there is no detector 'magic'"),
+    "no such parameter": (["--label", "verdict", "--set", "spin=1"], 2, "write NAME=VALUE"),
+    "senseless parameter": (
+        ["--label", "verdict", "--anomaly", "fraud", "--set", "n_steps=-1"],
+        1,
+        "at least 1",
+    ),
+    "no label": ([], 2, "Missing option '--label'"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_fits_end_with_one_line(what, csv, tmp_path):
+    more, code, message = WRONG[what]
+    done = run("fit", csv, "-o", tmp_path / "m.dplan", *more)
+    assert done.exit_code == code
+    error = done.stderr.strip().splitlines()
+    assert message in error[-1]
+    assert error[-1].startswith("Error: ")
+    assert code == 2 or len(error) == 1
+    assert "Traceback" not in done.output
+    assert [path.name for path in tmp_path.iterdir()] == ["payments.csv"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["{csv}", "-m", "{csv}", "-o", "{out}.csv"], 1, "no model file of dplan"),
+        (["{csv}x", "-m", "{model}", "-o", "{out}.csv"], 2, "there is no file"),
+        (["{csv}", "-m", "{model}", "-o", "{out}.xls"], 1, "of no kind"),
+        (["{csv}", "-m", "{model}", "-o", "{out}.csv.gz"], 2, "cannot be gzipped"),
+        (["{csv}", "-m", "{model}", "-o", "{out}/no/folder.csv"], 1, "there is no folder"),
+        (
+            ["{csv}", "-m", "{model}", "-o", "{out}.csv", "--budget", "1", "--threshold", "1"],
+            2,
+            "cannot both",
+        ),
+        (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--backend", "dask"], 2, "go together"),
+        (["-", "-m", "{model}", "-o", "-", "--format", "parquet"], 2, "standard input"),
+        (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--keep", "colour"], 1, "no column 'colour'"),
+        (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--top", "0"], 2, "--top"),
+    ],
+)
+def test_wrong_scorings_end_with_one_line(arguments, code, message, csv, model_path, tmp_path):
+    filled = [text.format(csv=csv, model=model_path, out=tmp_path / "out") for text in arguments]
+    done = run("score", *filled, stdin=b"")
+    assert done.exit_code == code, done.output
+    assert message in done.stderr.strip().splitlines()[-1]
+    assert "Traceback" not in done.output
+    assert [path.name for path in tmp_path.iterdir()] == ["payments.csv"]
+
+
+def test_debug_shows_the_traceback(csv):
+    done = run("score", csv, "-m", csv, "-o", "x.csv", "--debug")
+    assert type(done.exception).__name__ == "ModelFileError"  # not turned into one line
+
+
+@pytest.mark.parametrize("command", ["fit", "score", "inspect"])
+def test_help_has_examples(command):
+    done = run(command, "--help")
+    assert done.exit_code == 0
+    assert "Examples:\n    dplan " in done.output
+    assert "--debug" in done.output
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT to a process group")
+@pytest.mark.parametrize("seconds", [2.0, 4.0])
+def test_ctrl_c_leaves_nothing_half_written(seconds, csv, tmp_path):
+    # Where tests run in the background, SIGINT may be ignored from the start; a terminal does not do that.
+    start = (
+        "import signal as s; s.signal(s.SIGINT, s.default_int_handler); from dplan.cli import main; main()"
+    )
+    process = subprocess.Popen(
+        [
+            sys.executable, "-c", start, "fit", str(csv), "--label", "verdict", "--anomaly", "fraud",
+            "-o", str(tmp_path / "m.dplan"), "--set", "n_steps=3000000",
+        ],
+        stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    time.sleep(seconds)
+    os.killpg(process.pid, signal.SIGINT)
+    try:
+        error = process.communicate(timeout=30)[1]
+    finally:
+        process.kill()
+    assert process.returncode == 1, error
+    assert "Aborted!" in error
+    assert "Traceback" not in error
+    assert [path.name for path in tmp_path.iterdir()] == ["payments.csv"]
+
+
+def test_a_bar_that_does_not_move_says_why(monkeypatch, capfd):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    monkeypatch.setattr(_shared, "_COMPILING_SECONDS", 0)
+    detector = DPLAN()
+    with _shared.training_bar(detector) as stage:
+        stage("training")
+        time.sleep(0.3)
+        detector.callback(detector, {"reward": 812.0, "epsilon": 0.5})
+        time.sleep(0.3)
+    shown = capfd.readouterr().err
+    assert "compiling (first time here)" in shown
+    last = shown.rindex("reward 812")
+    assert "compiling" not in shown[last:]

@@ -1,0 +1,185 @@
+"""The publishers' files: real values written out in the publishers' forms give the prepared table again."""
+
+import gzip
+import io
+import zipfile
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from dplan.datasets import load
+from dplan.datasets.archives import find_files
+from dplan.datasets.publishers import RAW_FILES, missing_raw_files, read_raw
+
+
+@pytest.fixture(scope="module")
+def unsw_partition(data_home: Path) -> pl.DataFrame:
+    path = data_home / "unsw_nb15_testing_partition.parquet"
+    if not path.is_file():
+        pytest.skip(f"{path} is not there")
+    return pl.read_parquet(path)
+
+
+@pytest.fixture(scope="module")
+def unsw_csv(unsw_partition: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    unsw_partition.drop("partition").write_csv(buffer)
+    return b"\xef\xbb\xbf" + buffer.getvalue().replace(b"\n", b"\r\n")  # as the official files have it
+
+
+def annthyroid_texts(table: pl.DataFrame) -> tuple[bytes, bytes]:
+    numbers = table.with_columns(
+        pl.col("class").replace_strict({"hypothyroid": 1, "subnormal": 2, "normal": 3}, return_dtype=pl.Int8)
+    )
+    # The UCI files end each line with two blanks.
+    lines = [" ".join(f"{value:g}" for value in row) + "  \n" for row in numbers.rows()]
+    return "".join(lines[:3772]).encode(), "".join(lines[3772:]).encode()
+
+
+def har_files(table: pl.DataFrame) -> dict[str, bytes]:
+    activities = ["WALKING", "WALKING_UPSTAIRS", "WALKING_DOWNSTAIRS", "SITTING", "STANDING", "LAYING"]
+    features = table.drop("activity")
+    codes = table["activity"].replace_strict({name: i for i, name in enumerate(activities, 1)}).to_list()
+    lines = ["".join(f" {value: .7e}" for value in row) for row in features.rows()]
+    return {
+        "features.txt": "".join(f"{i} {name}\n" for i, name in enumerate(features.columns, 1)).encode(),
+        "activity_labels.txt": "".join(f"{i} {name}\n" for i, name in enumerate(activities, 1)).encode(),
+        "train/X_train.txt": "\n".join(lines[:7352]).encode(),
+        "train/y_train.txt": "\n".join(map(str, codes[:7352])).encode(),
+        "test/X_test.txt": "\n".join(lines[7352:]).encode(),
+        "test/y_test.txt": "\n".join(map(str, codes[7352:])).encode(),
+    }
+
+
+def write_files(folder: Path, files: dict[str, bytes]) -> None:
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+@pytest.mark.parametrize("file", ["UNSW_NB15_testing-set.csv", "UNSW_NB15_training-set.csv.gz"])
+def test_unsw_partition_as_official_csv(file, tmp_path, unsw_csv, unsw_partition):
+    # Under the other partition's name too: it is its rows that tell.
+    (tmp_path / file).write_bytes(gzip.compress(unsw_csv, 1) if file.endswith(".gz") else unsw_csv)
+    table = read_raw("unsw_nb15", tmp_path)
+    assert table.columns == unsw_partition.columns
+    assert_frame_equal(table.cast(dict(unsw_partition.schema)), unsw_partition)
+
+
+def test_unsw_one_partition_is_reported_as_partial(tmp_path, unsw_csv):
+    (tmp_path / "UNSW_NB15_testing-set.csv").write_bytes(unsw_csv)
+    loaded = load("unsw_nb15", home=tmp_path)
+    assert loaded.features.width == 42
+    assert loaded.counts()["normal"] == 37_000
+    assert "class normal: 37,000 of 93,000 rows" in loaded.partial
+
+
+def test_unsw_same_partition_twice_is_refused(tmp_path, unsw_csv):
+    for file in RAW_FILES["unsw_nb15"]:
+        (tmp_path / file).write_bytes(unsw_csv)
+    with pytest.raises(ValueError, match="holds the testing partition, and so does another file"):
+        read_raw("unsw_nb15", tmp_path)
+
+
+def test_unsw_cut_short_is_refused(tmp_path, unsw_csv):
+    cut = unsw_csv[: unsw_csv.rindex(b"\r\n", 0, len(unsw_csv) // 2)]
+    (tmp_path / "UNSW_NB15_testing-set.csv").write_bytes(cut)
+    with pytest.raises(ValueError, match=r"testing-set.csv has [\d,]+ rows, .*cut short"):
+        read_raw("unsw_nb15", tmp_path)
+
+
+def test_unsw_other_edition_is_refused(tmp_path):
+    (tmp_path / "UNSW_NB15_testing-set.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="has 2 columns instead of 45"):
+        read_raw("unsw_nb15", tmp_path)
+
+
+def test_annthyroid_as_uci_texts(tmp_path, data_home):
+    prepared = pl.read_parquet(data_home / "annthyroid.parquet")
+    train, test = annthyroid_texts(prepared)
+    write_files(tmp_path, {"ann-train.data": train, "ann-test.data": test})
+    assert_frame_equal(read_raw("annthyroid", tmp_path), prepared)
+
+
+def test_annthyroid_in_the_archive_of_uci(tmp_path, data_home):
+    prepared = pl.read_parquet(data_home / "annthyroid.parquet")
+    train, test = annthyroid_texts(prepared)
+    with zipfile.ZipFile(tmp_path / "thyroid+disease.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("ann-train.data", train)
+        archive.writestr("ann-test.data", test)
+        archive.writestr("ann-Readme", "not data")
+    assert_frame_equal(read_raw("annthyroid", tmp_path), prepared)
+
+
+def test_har_as_its_folder(tmp_path, data_home):
+    prepared = pl.read_parquet(data_home / "har.parquet")
+    write_files(tmp_path / "UCI HAR Dataset", har_files(prepared))
+    assert_frame_equal(read_raw("har", tmp_path), prepared)
+
+
+def test_har_in_the_nested_archive_of_uci(tmp_path, data_home):
+    prepared = pl.read_parquet(data_home / "har.parquet").select(pl.nth(range(8)), "activity")
+    inner = io.BytesIO()
+    with zipfile.ZipFile(inner, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in har_files(prepared).items():
+            archive.writestr(f"UCI HAR Dataset/{name}", data)
+            archive.writestr(f"__MACOSX/UCI HAR Dataset/._{name.rsplit('/', 1)[-1]}", b"\0")
+    with zipfile.ZipFile(tmp_path / "human+activity+recognition+using+smartphones.zip", "w") as archive:
+        archive.writestr("UCI HAR Dataset.zip", inner.getvalue())
+    assert_frame_equal(read_raw("har", tmp_path), prepared)
+
+
+def test_har_repeated_feature_names_are_numbered(tmp_path, data_home):
+    prepared = pl.read_parquet(data_home / "har.parquet").select(pl.nth(range(3)), "activity")
+    files = har_files(prepared)
+    files["features.txt"] = b"1 band()-1,8\n2 band()-1,8\n3 band()-1,8\n"
+    write_files(tmp_path, files)
+    assert read_raw("har", tmp_path).columns == ["band()-1,8", "band()-1,8 #2", "band()-1,8 #3", "activity"]
+
+
+@pytest.fixture(scope="module")
+def covtype_gz(data_home: Path) -> bytes:
+    buffer = io.BytesIO()
+    pl.read_parquet(data_home / "covertype.parquet").write_csv(buffer, include_header=False)
+    return gzip.compress(buffer.getvalue(), 1)
+
+
+def test_covertype_as_data_gz(tmp_path, data_home, covtype_gz):
+    (tmp_path / "covtype.data.gz").write_bytes(covtype_gz)
+    assert_frame_equal(read_raw("covertype", tmp_path), pl.read_parquet(data_home / "covertype.parquet"))
+
+
+def test_damaged_gzip_is_refused(tmp_path, covtype_gz):
+    (tmp_path / "covtype.data.gz").write_bytes(covtype_gz[: len(covtype_gz) // 2])
+    with pytest.raises(ValueError, match=r"covtype\.data\.gz is damaged .*fetch it again"):
+        read_raw("covertype", tmp_path)
+
+
+def test_ragged_line_is_named(tmp_path):
+    write_files(tmp_path, {"ann-train.data": b"0.73 0 1\n", "ann-test.data": b""})
+    with pytest.raises(ValueError, match=r"ann-train\.data, line 1: 3 values instead of 22"):
+        read_raw("annthyroid", tmp_path)
+
+
+def test_missing_file_is_named(tmp_path):
+    (tmp_path / "ann-train.data").write_text("")
+    assert missing_raw_files("annthyroid", tmp_path) == ["ann-test.data"]
+    with pytest.raises(FileNotFoundError, match=r"lacks ann-test\.data of annthyroid"):
+        read_raw("annthyroid", tmp_path)
+
+
+def test_a_plain_file_goes_before_an_archived_one(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("covtype.data", b"archived")
+    (tmp_path / "covtype.data").write_bytes(b"plain")
+    assert find_files(tmp_path, ["covtype.data"])["covtype.data"].read() == b"plain"
+    (tmp_path / "covtype.data").unlink()
+    assert find_files(tmp_path, ["covtype.data"])["covtype.data"].read() == b"archived"
+
+
+def test_a_broken_zip_beside_the_files_does_no_harm(tmp_path):
+    (tmp_path / "half.zip").write_bytes(b"PK\x03\x04 half of it")
+    assert missing_raw_files("covertype", tmp_path) == ["covtype.data"]

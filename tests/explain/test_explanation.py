@@ -1,0 +1,229 @@
+"""Explanations: exact sums, the Shapley value where it can be had, one effect per original column."""
+
+from itertools import combinations
+from math import factorial
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from dplan._kernels import perceptron
+from dplan._kernels.neighbours import mean_nearest_distance
+from dplan._kernels.trees import some_trees, sum_of_leaves
+from dplan.detectors._score_parts import NAMES, score_parts
+from dplan.explain.explanation import _changes_by_scoring, _changes_of_parts, _scaled, effects
+from dplan.explain.neighbours import changes_of_neighbours
+from tests.detectors.quick import QUICK
+from tests.persistence.saved import quick_model
+
+_RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(scope="module", params=["DPLAN", "DPLANEnsemble", "BoostedBaseline"])
+def fitted(request):
+    X = _RNG.normal(size=(300, 6))
+    X[:30, 2] += 5
+    longer = {
+        "DPLAN": {"n_steps": 2000, "hidden_units": (12, 7)},
+        "DPLANEnsemble": {"n_steps": 2000, "n_agents": 2},
+    }
+    detector = clone(QUICK[request.param]).set_params(**longer.get(request.param, {}))
+    return detector.fit(X, np.arange(300) < 20), X
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_effects_add_up_to_the_score_difference(name):
+    detector, preparer, X = quick_model(name)
+    groups = preparer.output_groups()
+    found = effects(detector, X[:15], X[100:160], groups=groups)
+    assert found.effects.shape == (15, 3)  # one per column of the table, though one of them is one-hot
+    np.testing.assert_array_equal(found.scores, detector.anomaly_score(X[:15]))
+    difference = detector.anomaly_score(X[:15]) - detector.anomaly_score(X[100:160]).mean()
+    np.testing.assert_allclose(found.effects.sum(axis=1), difference, atol=1e-4)
+
+
+HIDDEN_UNITS = {f"DPLAN, {units}": {"hidden_units": units} for units in [(20,), (12, 7), (9, 8, 5)]}
+FAST = [*HIDDEN_UNITS, *(name for name in NAMES if name != "DPLAN")]
+
+
+@pytest.mark.parametrize("groups", [range(7), (0, 0, 1, 2, 2, 2, 3), (1, 0, 1, 0, 1, 0, 1), (0,) * 7])
+@pytest.mark.parametrize("name", FAST)
+def test_the_fast_way_equals_scoring_every_replaced_row(name, groups):
+    X = _RNG.normal(size=(200, 7))
+    X[:, 5] = X[:, 5] > 0.5  # so that some rows share a value
+    detector = clone(QUICK[name.split(",")[0]]).set_params(**HIDDEN_UNITS.get(name, {}))
+    if name == "DPLANEnsemble":
+        detector.set_params(n_agents=2)
+    detector.fit(X, np.arange(200) < 20)
+    rows, usual = _scaled(detector, X[:9]), _scaled(detector, X[50:150])
+    replacing = (rows, usual, np.array(groups), max(groups) + 1)
+    plain = _changes_by_scoring(detector, *replacing)
+    fast = _changes_of_parts(detector, score_parts(detector), *replacing)
+    assert np.abs(plain).max() > 0.01
+    np.testing.assert_allclose(fast, plain, atol=2e-6 * max(1, np.abs(plain).max()))
+
+
+@pytest.mark.parametrize("n_usual", [1, 63, 64, 65, 129])
+def test_any_number_of_background_rows_goes_through_trees(n_usual):
+    X = _RNG.normal(size=(300, 3)).round(1)  # few columns: the same one is asked again and again on a path
+    detector = clone(QUICK["DPLANEnsemble"]).set_params(tree_size=256).fit(X, np.arange(300) < 20)
+    rows, usual = _scaled(detector, X[:5]), _scaled(detector, X[100 : 100 + n_usual])
+    replacing = (rows, usual, np.arange(3), 3)
+    plain = _changes_by_scoring(detector, *replacing)
+    fast = _changes_of_parts(detector, score_parts(detector), *replacing)
+    np.testing.assert_allclose(fast, plain, atol=2e-6 * max(1, np.abs(plain).max()))
+
+
+@pytest.mark.parametrize("n_rows", [1, 40, 1003])
+def test_any_number_of_rows_goes_through_neighbours(n_rows):
+    neighbours = _RNG.random((3, 20, 4)).astype(np.float32)
+    rows, usual = _RNG.random((n_rows, 4)).astype(np.float32), _RNG.random((30, 4)).astype(np.float32)
+    usual[:5] = neighbours[0, :5]  # at a distance of zero
+    rows[0] = 50.0  # far outside
+    groups = np.array([0, 1, 0, 2])
+    fast = changes_of_neighbours(neighbours, 2.0, rows, usual, groups, 3)
+    for i in (0, n_rows // 2, n_rows - 1):
+        for feature in range(3):
+            replaced = groups == feature
+            first_in = 2 * mean_nearest_distance(neighbours, np.where(replaced, rows[i], usual)).mean()
+            first_in -= 2 * mean_nearest_distance(neighbours, usual).mean()
+            last_out = 2 * mean_nearest_distance(neighbours, np.where(replaced, usual, rows[i])).mean()
+            last_out -= 2 * mean_nearest_distance(neighbours, rows[i : i + 1])[0]
+            np.testing.assert_allclose(fast[:, i, feature], [first_in, last_out], atol=1e-4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_parts_add_up_to_the_score(name):
+    detector, _, X = quick_model(name)
+    parts, rows = score_parts(detector), _scaled(detector, X)
+    total = np.full(len(rows), parts.constant)
+    if len(parts.output_weights):
+        total += perceptron.outputs(detector.weights_, detector.layer_sizes_, rows) @ parts.output_weights
+    if parts.trees is not None:
+        for tree, weight in enumerate(parts.tree_weights):
+            total += weight * sum_of_leaves(some_trees(parts.trees, tree, tree + 1), rows)
+    if parts.neighbours is not None:
+        total += parts.neighbours_weight * mean_nearest_distance(parts.neighbours, rows)
+    if parts.forest is not None:
+        mean_length = sum_of_leaves(parts.forest, rows) / len(parts.forest.roots)
+        total += parts.forest_weight * 2 ** (-mean_length / parts.usual_path_length)
+    np.testing.assert_allclose(total, detector.anomaly_score(X), rtol=1e-5, atol=1e-5)
+
+
+def test_every_detector_is_explained_fast_but_those_that_cannot_be():
+    slow = {name for name in QUICK if score_parts(quick_model(name)[0]) is None}
+    assert slow == {"DeepSAD", "DeepSAD, inverse", "REPEN", "LogisticBaseline"}
+
+
+def test_an_ensemble_cut_short_is_explained_too():
+    X = _RNG.normal(size=(200, 4))
+    detector = clone(QUICK["DPLANEnsemble"]).set_params(callback=lambda *_: True).fit(X, np.arange(200) < 20)
+    assert len(detector.member_weights_) == 3  # one network agent and the explorers
+    found = effects(detector, X[:5], X[50:])
+    np.testing.assert_allclose(found.baseline + found.effects.sum(axis=1), found.scores, atol=1e-5)
+
+
+def shapley(value, n_features):
+    """Return the Shapley values of a game by their definition."""
+    everyone, found = set(range(n_features)), np.zeros(n_features)
+    for i in everyone:
+        for size in range(n_features):
+            weight = factorial(size) * factorial(n_features - size - 1) / factorial(n_features)
+            for others in combinations(everyone - {i}, size):
+                found[i] += weight * (value({*others, i}) - value(set(others)))
+    return found
+
+
+class Game:
+    """A detector whose score is any function of the columns."""
+
+    layer_sizes_ = ()
+
+    def __init__(self, score, n_columns):
+        self._score = score
+        self.column_low_, self.column_inverse_ = np.zeros(n_columns), np.full(n_columns, 2.0)
+
+    def anomaly_score(self, X):
+        return np.asarray(self._score(np.asarray(X, dtype=np.float32)), dtype=float)
+
+
+def value_of(score, row, usual):
+    def value(features):
+        mixed = usual.copy()
+        mixed[:, sorted(features)] = row[sorted(features)]
+        return float(np.mean(score(mixed), dtype=float))
+
+    return value
+
+
+def test_with_interactions_of_two_features_it_is_the_shapley_value():
+    def score(X):
+        return 3 * X[:, 0] * X[:, 1] - X[:, 1] * X[:, 2] + 2 * X[:, 3] + np.abs(X[:, 2])
+
+    X = _RNG.normal(size=(30, 5)).astype(np.float32)
+    found = effects(Game(score, 5), X[:4], X[10:])
+    for i in range(4):
+        exact = shapley(value_of(score, X[i], X[10:]), 5)
+        np.testing.assert_allclose(found.effects[i], exact, atol=1e-4)
+
+
+def test_for_a_trained_detector_it_is_close_to_the_shapley_value(fitted):
+    detector, X = fitted
+    background = X[100:160]
+    found = effects(detector, X[:10], background)
+    exact = np.array([shapley(value_of(detector.anomaly_score, row, background), 6) for row in X[:10]])
+    assert np.corrcoef(found.effects.ravel(), exact.ravel())[0, 1] > 0.98
+    assert (found.effects[:, 2] == found.effects.max(axis=1)).mean() >= 0.9  # the column that was moved
+
+
+def test_a_feature_without_influence_gets_nothing():
+    def score(X):
+        return X[:, 0] * X[:, 1] * X[:, 2]  # all three act together
+
+    X = _RNG.normal(size=(30, 4)).astype(np.float32)
+    found = effects(Game(score, 4), X[:4], X[10:])
+    np.testing.assert_array_equal(found.effects[:, 3], 0)
+    difference = score(X[:4]) - score(X[10:]).mean(dtype=float)
+    np.testing.assert_allclose(found.effects.sum(axis=1), difference, atol=1e-6)
+
+
+def test_a_column_that_no_tree_asks_about_gets_nothing():
+    X = _RNG.normal(size=(300, 5))
+    X[:30, 1] += 5
+    X[:, 3] = 7.0
+    detector = clone(QUICK["DPLANEnsemble"]).fit(X, np.arange(300) < 20)
+    X[:10, 3] = 9.0  # never seen in training, so the detector is blind to it
+    np.testing.assert_array_equal(effects(detector, X[:10], X[50:]).effects[:, 3], 0)
+
+
+def test_a_row_like_the_background_has_no_effects(fitted):
+    detector, X = fitted
+    found = effects(detector, X[:1], X[:1])
+    np.testing.assert_allclose(found.effects, 0, atol=1e-6)
+
+
+def test_the_same_rows_get_the_same_effects_whatever_stands_beside_them(fitted):
+    detector, X = fitted
+    together = effects(detector, X[:20], X)
+    alone = effects(detector, X[7:8], X)
+    np.testing.assert_allclose(together.effects[7:8], alone.effects, atol=1e-6)
+    np.testing.assert_array_equal(together.effects, effects(detector, X[:20], X).effects)
+
+
+def test_ranking_and_top_name_the_features_that_matter(fitted):
+    detector, X = fitted
+    found = effects(detector, X[:20], X[30:])
+    assert found.ranking()[0] == 2
+    assert sorted(found.ranking().tolist()) == list(range(6))
+    rows = np.arange(20)
+    assert (found.effects[rows, found.top(3)[:, 0]] == found.effects.max(axis=1)).all()
+
+
+def test_bad_input_says_what_is_wrong(fitted):
+    detector, X = fitted
+    with pytest.raises(ValueError, match="background must have rows"):
+        effects(detector, X[:2], X[:0])
+    with pytest.raises(ValueError, match="each of the 6 columns"):
+        effects(detector, X[:2], X, groups=[0, 1])
+    with pytest.raises(ValueError, match="features"):
+        effects(detector, X[:2, :3], X[:, :3])

@@ -1,0 +1,374 @@
+"""Saving and loading: the same scores, no damaged file taken for whole, nothing executed."""
+
+import hashlib
+import json
+import pickle
+import resource
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import dplan
+from dplan import ModelFileError
+from dplan._kernels import perceptron
+from dplan.persistence import container as _tensors_file
+from dplan.persistence import model_file
+from tests.detectors.quick import QUICK
+from tests.persistence.saved import quick_model
+
+GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.dplan"))
+
+
+@pytest.fixture(scope="module", params=["DPLAN", "DPLANEnsemble"])
+def model(request):
+    return quick_model(request.param)
+
+
+@pytest.fixture
+def saved(model, tmp_path):
+    detector, preparer, _ = model
+    path = tmp_path / "model.dplan"
+    model_file.save(path, detector, preparation=preparer, summary={"rows": 300})
+    return path
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_every_detector_scores_the_same_after_loading(name, tmp_path):
+    detector, _, X = quick_model(name)
+    detector.save(tmp_path / "model.dplan")
+    again = dplan.load(tmp_path / "model.dplan")
+    np.testing.assert_array_equal(again.anomaly_score(X), detector.anomaly_score(X))
+    np.testing.assert_array_equal(again.predict(X), detector.predict(X))
+    assert again.get_params() == detector.get_params()
+    np.testing.assert_equal(again.history_, detector.history_)  # NaN equals NaN here
+
+
+def test_everything_in_the_file_comes_back(model, saved):
+    detector, preparer, _ = model
+    found = model_file.read(saved)
+    assert found.preparation.to_state() == preparer.to_state()
+    assert found.summary == {"rows": 300}
+    assert found.package == dplan.__version__
+    assert np.array_equal(found.detector.weights_, detector.weights_)
+    assert found.detector.weights_.flags.writeable  # else every kernel would be compiled a second time
+
+
+def test_feature_names_are_remembered_and_checked(tmp_path):
+    import pandas as pd
+
+    frame = pd.DataFrame(np.random.default_rng(0).random((50, 2)), columns=["a", "b"])
+    clone(QUICK["DPLAN"]).fit(frame, np.arange(50) < 5).save(tmp_path / "m.dplan")
+    again = dplan.load(tmp_path / "m.dplan")
+    with pytest.raises(ValueError, match="feature names should match"):
+        again.anomaly_score(frame.rename(columns={"b": "c"}))
+
+
+def test_the_same_model_gives_the_same_bytes(model, saved, tmp_path):
+    detector, preparer, _ = model
+    model_file.save(tmp_path / "again.dplan", detector, preparation=preparer, summary={"rows": 300})
+    assert saved.read_bytes() == (tmp_path / "again.dplan").read_bytes()
+
+
+def test_any_safetensors_reader_opens_it(model, saved):
+    from safetensors.numpy import load_file
+
+    tensors = load_file(saved)
+    np.testing.assert_array_equal(tensors["weights_"], model[0].weights_)
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_old_files_keep_loading(path):
+    found = model_file.read(path)
+    scores = found.detector.anomaly_score(found.arrays["rows"])
+    np.testing.assert_allclose(scores, found.arrays["scores"], rtol=1e-5)
+    assert found.preparation is not None
+
+
+def test_there_are_golden_files_of_the_current_format():
+    assert len([path for path in GOLDEN if f"format-{model_file.FORMAT}" in path.name]) >= 5
+
+
+def test_500_truncations_are_refused(saved, tmp_path):
+    whole, broken = saved.read_bytes(), tmp_path / "broken.dplan"
+    for length in np.linspace(0, len(whole) - 1, 500).astype(int):
+        broken.write_bytes(whole[:length])
+        with pytest.raises(ModelFileError):
+            dplan.load(broken)
+    broken.write_bytes(whole + b"\0")
+    with pytest.raises(ModelFileError):
+        dplan.load(broken)
+
+
+def test_2000_flipped_bytes_are_refused(saved, tmp_path):
+    whole, broken = saved.read_bytes(), tmp_path / "broken.dplan"
+    rng = np.random.default_rng(0)
+    places = np.concatenate([np.arange(200), rng.integers(0, len(whole), 1800)])
+    for place, change in zip(places, rng.integers(1, 256, 2000), strict=True):
+        flipped = bytearray(whole)
+        flipped[place] ^= int(change)
+        broken.write_bytes(flipped)
+        with pytest.raises(ModelFileError):
+            dplan.load(broken)
+
+
+class Bomb:
+    def __reduce__(self):
+        return (Path.write_text, (Path("pickle-was-run"), "x"))
+
+
+def test_a_pickle_is_refused_and_not_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        (tmp_path / "m.dplan").write_bytes(pickle.dumps(Bomb(), protocol))
+        with pytest.raises(ModelFileError, match="no model file"):
+            dplan.load("m.dplan")
+    assert not (tmp_path / "pickle-was-run").exists()
+
+
+def test_a_zip_bomb_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "m.dplan", "w", zipfile.ZIP_DEFLATED) as bomb:
+        bomb.writestr("weights", b"\0" * 50_000_000)
+    with pytest.raises(ModelFileError, match="archive"):
+        dplan.load(tmp_path / "m.dplan")
+
+
+def forged(path, header, data=b""):
+    """Write a file with any header, and with the right digest."""
+    text = b'{"__metadata__":{"sha256":"' + b"0" * 64 + b'"' + header
+    content = bytearray(len(text).to_bytes(8, "little") + text + data)
+    content[_tensors_file._DIGEST] = hashlib.sha256(content).hexdigest().encode()
+    path.write_bytes(content)
+
+
+HUGE = [
+    b'},"w":{"dtype":"F32","shape":[1000000000000],"data_offsets":[0,4000000000000]}}',
+    b'},"w":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}',
+    b'},"w":{"dtype":"F32","shape":[-1],"data_offsets":[0,-4]}}',
+    b'},"w":{"dtype":"F32","shape":[1e3],"data_offsets":[0,4000]}}',
+    b'},"w":{"dtype":"O","shape":[1],"data_offsets":[0,8]}}',
+    b'},"w":{"dtype":"F32","shape":[true],"data_offsets":[0,4]}}',
+    b',"n":' + b"9" * 5000 + b"}}",
+    b',"n":' + b"[" * 100_000 + b"]" * 100_000 + b"}}",
+    b',"n":NaN}}',
+    b'},"__metadata__":{}}',
+    b"}",
+]
+
+
+@pytest.mark.parametrize("header", HUGE, ids=[f"{header[:40]!r}" for header in HUGE])
+def test_huge_or_senseless_sizes_are_refused_without_allocating(header, tmp_path):
+    forged(tmp_path / "m.dplan", header)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ModelFileError):
+        dplan.load(tmp_path / "m.dplan")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kilobytes
+
+
+def test_a_huge_header_length_and_a_huge_sparse_file_are_refused(tmp_path):
+    path = tmp_path / "m.dplan"
+    for length in (2**63, 2**40, 10**8):
+        path.write_bytes(length.to_bytes(8, "little") + b'{"__metadata__":{"sha256":"' + b"0" * 100)
+        with pytest.raises(ModelFileError, match="longer than the file"):
+            dplan.load(path)
+    with path.open("r+b") as file:
+        file.truncate(2**40)
+    with pytest.raises(ModelFileError, match="at most"):
+        dplan.load(path)
+
+
+def changed(path, change):
+    """Rewrite a model file, rightly signed, after changing its description or tensors."""
+    tensors, metadata = _tensors_file.read(path)
+    description = json.loads(metadata["dplan"])
+    tensors = {name: tensor.copy() for name, tensor in tensors.items()}
+    change(description, tensors)
+    _tensors_file.write(path, tensors, {"dplan": json.dumps(description)})
+
+
+LIES = {
+    "another class": lambda d, t: d.update(detector="os.system"),
+    "class is a list": lambda d, t: d.update(detector=["DPLAN"]),
+    "unknown parameter": lambda d, t: d["parameters"].update(spin=1),
+    "senseless parameter": lambda d, t: d["parameters"].update(n_steps=-1),
+    "wrong width": lambda d, t: d.update(n_features=3),
+    "layers too large": lambda d, t: t["layer_sizes_"].__setitem__(1, 2**30),
+    "layers negative": lambda d, t: t["layer_sizes_"].__setitem__(1, -20),
+    "too few weights": lambda d, t: t.update(weights_=t["weights_"][:-1]),
+    "weights of another type": lambda d, t: t.update(weights_=t["weights_"].astype(float)),
+    "weights not finite": lambda d, t: t["weights_"].__setitem__(0, np.nan),
+    "no offset": lambda d, t: d["numbers"].pop("offset_"),
+    "offset a text": lambda d, t: d["numbers"].update(offset_="0"),
+    "preparation of another width": lambda d, t: d["preparation"]["columns"].pop(),
+    "no preparation": lambda d, t: d.update(preparation=7),
+    "history no lists": lambda d, t: d.update(history={"reward": 3}),
+    "format 0": lambda d, t: d.update(format=0),
+    "description a list": lambda d, t: d.clear(),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_well_signed_lie_is_refused(lie, saved):
+    changed(saved, LIES[lie])
+    with pytest.raises(ModelFileError, match="no usable model file"):
+        dplan.load(saved)
+
+
+def put(key, place, value):
+    return lambda d, t: t[key].__setitem__(place, value)
+
+
+def one_more(tensors, layer):
+    sizes = tensors["layer_sizes_"].copy()
+    sizes[layer] += 1
+    tensors.update(layer_sizes_=sizes, weights_=np.zeros(perceptron.n_parameters(sizes), dtype=np.float32))
+
+
+ENSEMBLE_LIES = {
+    "a member more": lambda d, t: t.update({key: np.append(t[key], 1.0) for key in MEMBER_ARRAYS}),
+    "a member less": lambda d, t: t.update({key: t[key][1:] for key in MEMBER_ARRAYS}),
+    "a weight less": lambda d, t: t.update(member_weights_=t["member_weights_"][1:]),
+    "a spread of 0": put("spreads_", 1, 0.0),
+    "a negative spread": put("spreads_", 0, -1.0),
+    "a spread that is none": put("spreads_", 0, np.nan),
+    "middles of another type": lambda d, t: t.update(middles_=t["middles_"].astype(np.float32)),
+    "a hidden unit that is no agent's": lambda d, t: one_more(t, 1),
+    "an output that is no agent's": lambda d, t: one_more(t, 2),
+    "a forest without trees": lambda d, t: t.update(
+        {f"forest_.{k}": t[f"forest_.{k}"][:0] for k in ("roots", "depths")}
+    ),
+    "no neighbours": lambda d, t: t.update(neighbours_=t["neighbours_"][:, :0]),
+    "neighbours of other columns": lambda d, t: t.update(neighbours_=t["neighbours_"][:, :, 1:].copy()),
+    "neighbours in no samples": lambda d, t: t.update(neighbours_=t["neighbours_"][0]),
+    "quantiles out of order": put("score_quantiles_", 500, 1e6),
+    "too few quantiles": lambda d, t: t.update(score_quantiles_=t["score_quantiles_"][:-1]),
+    "no path length": lambda d, t: d["numbers"].update(usual_path_length_=0),
+    "a negative path length": lambda d, t: d["numbers"].update(usual_path_length_=-1.5),
+}
+MEMBER_ARRAYS = ("middles_", "spreads_", "member_weights_")
+
+
+@pytest.mark.parametrize("lie", ENSEMBLE_LIES)
+def test_a_well_signed_lie_about_an_ensemble_is_refused(lie, tmp_path):
+    path = tmp_path / "m.dplan"
+    quick_model("DPLANEnsemble")[0].save(path)
+    dplan.load(path)
+    changed(path, ENSEMBLE_LIES[lie])
+    with pytest.raises(ModelFileError, match="no usable model file"):
+        dplan.load(path)
+
+
+def test_an_ensemble_is_whole_after_loading(tmp_path):
+    detector, _, X = quick_model("DPLANEnsemble")
+    detector.save(tmp_path / "m.dplan")
+    again = dplan.load(tmp_path / "m.dplan")
+    np.testing.assert_array_equal(again.uncertainty(X), detector.uncertainty(X))
+    np.testing.assert_array_equal(again.percentile(X), detector.percentile(X))
+    again.save(tmp_path / "again.dplan")
+    assert (tmp_path / "again.dplan").read_bytes() == (tmp_path / "m.dplan").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["IForest", "BoostedBaseline", "DPLANEnsemble"])
+def test_trees_that_point_outside_or_in_circles_are_refused(name, tmp_path):
+    path = tmp_path / "m.dplan"
+    for key, place, value in [
+        ("children", (0, 0), 10**6),
+        ("children", (0, 1), -1),
+        ("children", (1, 0), 0),
+        ("features", 0, 99),
+        ("features", 0, -1),
+        ("roots", 0, -5),
+        ("depths", 0, 2**30),
+    ]:
+        quick_model(name)[0].save(path)
+        changed(
+            path, lambda d, t, key=key, place=place, value=value: t[f"trees_.{key}"].__setitem__(place, value)
+        )
+        with pytest.raises(ModelFileError, match="points outside"):
+            dplan.load(path)
+
+
+@pytest.mark.parametrize("name", ["IForest", "BoostedBaseline", "DPLANEnsemble"])
+def test_nodes_with_two_ways_to_them_are_refused(name, tmp_path):
+    path = tmp_path / "m.dplan"
+    for forge in (
+        lambda d, t: t["trees_.roots"].__setitem__(1, t["trees_.roots"][0]),
+        lambda d, t: t["trees_.roots"].__setitem__(1, t["trees_.children"][0, 1]),
+        lambda d, t: t["trees_.children"].__setitem__((0, 1), t["trees_.children"][0, 0]),
+    ):
+        quick_model(name)[0].save(path)
+        changed(path, forge)
+        with pytest.raises(ModelFileError, match="belongs to two others"):
+            dplan.load(path)
+
+
+def test_a_newer_format_says_what_to_do(saved):
+    changed(saved, lambda d, t: d.update(format=99, package="7.0"))
+    with pytest.raises(ModelFileError, match=r"dplan 7.0 in format 99.*install a newer one"):
+        dplan.load(saved)
+
+
+def test_what_cannot_be_saved_says_why(tmp_path):
+    class Own(dplan.DPLAN):
+        pass
+
+    with pytest.raises(TypeError, match="only detectors of this package"):
+        Own().save(tmp_path / "m")
+    with pytest.raises(ValueError, match="not fitted"):
+        dplan.DPLAN().save(tmp_path / "m")
+    with pytest.raises(FileNotFoundError):
+        dplan.load(tmp_path / "nothing")
+    detector = quick_model("BoostedBaseline")[0]
+    detector.booster_ = object()
+    with pytest.raises(TypeError, match="CatBoost"):
+        detector.save(tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failing_save_leaves_the_old_file_and_nothing_else(model, saved):
+    old = saved.read_bytes()
+    with pytest.raises(TypeError):
+        model_file.save(saved, model[0], arrays={"odd": np.array(["text"])})
+    assert saved.read_bytes() == old
+    assert [path.name for path in saved.parent.iterdir()] == [saved.name]
+
+
+KILLED_WHILE_SAVING = """
+import os, random, signal, sys, time
+from dplan.persistence import model_file
+folder = sys.argv[1]
+models = [model_file.read(f"{folder}/{name}.dplan") for name in "ab"]
+weights = [model.detector.weights_.tobytes() for model in models]
+random.seed(0)
+seen = [0, 0]
+for _ in range(50):
+    child = os.fork()
+    if child == 0:
+        while True:
+            for model in models:
+                model_file.save(f"{folder}/model.dplan", model.detector)
+    time.sleep(random.uniform(0.001, 0.03))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    if os.path.exists(f"{folder}/model.dplan"):
+        seen[weights.index(model_file.read(f"{folder}/model.dplan").detector.weights_.tobytes())] += 1
+print(*seen)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kills with SIGKILL, which Windows does not have")
+def test_50_kills_while_saving_leave_the_old_or_the_new_file(tmp_path):
+    for name, seed in (("a", 1), ("b", 2)):
+        quick_model(seed=seed)[0].save(tmp_path / f"{name}.dplan")
+    run = subprocess.run(
+        [sys.executable, "-c", KILLED_WHILE_SAVING, str(tmp_path)], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    old, new = map(int, run.stdout.split())
+    assert old + new >= 40  # the rest was killed before the very first save was through
+    assert old
+    assert new
