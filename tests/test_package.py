@@ -18,11 +18,11 @@ def test_every_public_name_is_there():
     for name in dplan.__all__:
         assert getattr(dplan, name) is not None
     assert set(dir(dplan)) == set(dplan.__all__)
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match="nothing"):
         _ = dplan.nothing
 
 
-@pytest.mark.parametrize("statement", ["import dplan", "import dplan.cli", "import dplan.datasets"])
+@pytest.mark.parametrize("statement", ["import dplan", "import dplan.cli.main", "import dplan.datasets"])
 def test_importing_loads_nothing_heavy(statement):
     loaded = json.loads(python(f"import sys, json; {statement}; print(json.dumps(sorted(sys.modules)))"))
     heavy = {"numba", "sklearn", "scipy", "polars", "pandas", "matplotlib", "gymnasium"}

@@ -1,5 +1,5 @@
 """``python -m dplan``."""
 
-from dplan.cli import main
+from dplan.cli.main import main
 
 main(prog_name="dplan")

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from dplan.benchmark.journal import read_journal
-from dplan.cli import main
+from dplan.cli.main import main
 from tests.benchmark.small_cells import figures
 
 

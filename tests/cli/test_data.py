@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from polars.testing import assert_frame_equal
 
-from dplan.cli import main
+from dplan.cli.main import main
 from dplan.datasets.publishers import _ANNTHYROID_COLUMNS as COLUMNS
 from dplan.datasets.publishers import _ANNTHYROID_FLOATS as FLOATS
 
@@ -111,7 +111,7 @@ def test_fetch_that_is_stopped_midway_goes_on_later(signal_number, thyroid, tmp_
     server.served.stall_after = 30_000
     arguments = ["data", "fetch", "annthyroid", "--home", str(tmp_path), "--mirror", server.url]
     process = subprocess.Popen(
-        [sys.executable, "-c", "from dplan.cli import main; main()", *arguments],
+        [sys.executable, "-c", "from dplan.cli.main import main; main()", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -194,7 +194,7 @@ def test_prepare_on_a_full_disk_leaves_nothing_half_written(thyroid, tmp_path):
     home = tmp_path / "home"
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
-        "from dplan.cli import main; main()"
+        "from dplan.cli.main import main; main()"
     )
     arguments = ["data", "prepare", "annthyroid", "--from", str(tmp_path), "--home", str(home)]
     run = subprocess.run(

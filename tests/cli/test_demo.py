@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 from dplan import DPLAN
-from dplan.cli import demo
+from dplan.cli import _demo as demo
 from dplan.datasets import scenario
 
 

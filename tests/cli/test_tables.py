@@ -14,8 +14,9 @@ import pytest
 from click.testing import CliRunner
 
 from dplan import DPLAN, DevNet, DPLANEnsemble, LogisticBaseline
-from dplan.cli import _shared, main
+from dplan.cli import _shared
 from dplan.cli._shared import _rounds
+from dplan.cli.main import main
 from dplan.tables import TableModel
 from tests.tables.payments import payments
 
@@ -228,9 +229,7 @@ def test_help_has_examples(command):
 @pytest.mark.parametrize("seconds", [2.0, 4.0])
 def test_ctrl_c_leaves_nothing_half_written(seconds, csv, tmp_path):
     # Where tests run in the background, SIGINT may be ignored from the start; a terminal does not do that.
-    start = (
-        "import signal as s; s.signal(s.SIGINT, s.default_int_handler); from dplan.cli import main; main()"
-    )
+    start = "import signal as s; s.signal(s.SIGINT, s.default_int_handler); from dplan.cli.main import main; main()"
     process = subprocess.Popen(
         [
             sys.executable, "-c", start, "fit", str(csv), "--label", "verdict", "--anomaly", "fraud",

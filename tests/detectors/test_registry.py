@@ -4,7 +4,7 @@ import sys
 from click.testing import CliRunner
 
 import dplan
-from dplan.cli import main
+from dplan.cli.main import main
 from dplan.detectors._base import Detector
 
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import dplan
-from dplan.cli import main
+from dplan.cli.main import main
 from dplan.tables import fit_table, from_table
 from dplan.tables.onnx import export_onnx
 from tests.tables.payments import QUICK, payments
@@ -98,7 +98,7 @@ def test_without_the_extra_the_install_command_is_named(model_path, tmp_path):
     code = f"""
 import sys
 sys.modules["onnx"] = None  # as if it were not installed
-from dplan.cli import main
+from dplan.cli.main import main
 main(["export", {str(model_path)!r}, "--onnx", {str(tmp_path / "m.onnx")!r}])
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from dplan import DPLAN, DPLANEnsemble, IForest
-from dplan.cli import main
+from dplan.cli.main import main
 from dplan.tables import fit_table, from_table
 from dplan.tables.report.facts import gather
 from dplan.tables.report.page import page

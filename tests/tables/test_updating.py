@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from sklearn.base import clone
 
 from dplan import DPLAN, DPLANEnsemble, LogisticBaseline, NoLabelsWarning
-from dplan.cli import main
+from dplan.cli.main import main
 from dplan.tables import TableModel, fit_table, from_table, update_table
 from tests.tables.payments import QUICK, payments
 

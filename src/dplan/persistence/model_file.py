@@ -1,8 +1,8 @@
 """Saving and loading fitted detectors: one file, no pickle, nothing in it is executed.
 
 A model file is a safetensors file (see `dplan.persistence.container`) whose metadata hold one JSON text. The
-detector's name in it is looked up in a closed list in this module, and its fitted state is plain arrays and numbers, each of which is
-checked before it is used: kernels walk trees and networks without looking left or right.
+detector's name in it is looked up in a closed list in this module, and its fitted state is plain arrays and numbers,
+each of which is checked before it is used: kernels walk trees and networks without looking left or right.
 """
 
 import json

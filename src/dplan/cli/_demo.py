@@ -1,0 +1,158 @@
+"""The main job from beginning to end, on the embedded data: train, score, judge, look."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from dplan.benchmark.compare import as_table, compare, ranking_quality
+from dplan.datasets import Task, scenario
+from dplan.detectors._base import Detector
+from dplan.detectors._registry import list_detectors
+from dplan.detectors.dplan import DPLAN
+
+TASK = "covertype-mini/cottonwood-v1"
+
+Scores = NDArray[np.float64]
+
+
+def run(output: Path, seed: int = 0) -> None:
+    """Run the demo: print what happens and write a plot into the folder `output`."""
+    console = Console()
+    task = scenario(TASK, seed=seed)
+    _introduce(console, task)
+    detector = _train(console, task, seed)
+    scores = detector.anomaly_score(task.X_test)
+    console.print(_judgement(task, scores))
+    console.print(_top_rows(task, scores))
+    _compare(console, task, seed)
+    console.print(_draw(output / "dplan-demo.png", task, detector, scores), markup=False, soft_wrap=True)
+
+
+def _names(task: Task, numbers: tuple[int, ...]) -> str:
+    return ", ".join(task.classes[number] for number in numbers)
+
+
+def _introduce(console: Console, task: Task) -> None:
+    labelled = int((task.y > 0).sum())
+    console.print(
+        f"Forest cover types, a cut of Covertype (CC BY 4.0, see src/dplan/datasets/README.md).\n"
+        f"Training: {labelled} labelled anomalies ({_names(task, task.known)}) and {len(task.y) - labelled:,} "
+        f"unlabelled rows, {task.contamination:.0%} of them hidden anomalies of all classes.\n"
+        f"Test: {len(task.y_test):,} rows, of which {task.known_mask.sum()} are {_names(task, task.known)} "
+        f"and {task.unknown_mask.sum()} are {_names(task, task.unknown)}, which no label ever showed.",
+        soft_wrap=True,
+    )
+
+
+def _train(console: Console, task: Task, seed: int) -> DPLAN:
+    columns = (
+        TextColumn("[progress.description]{task.description}"),
+        BarColumn(),
+        TextColumn("episode {task.completed}/{task.total}  reward {task.fields[reward]:.0f}"),
+        TimeElapsedColumn(),
+    )
+    detector = DPLAN(random_state=seed)
+    with Progress(*columns, console=console) as progress:
+        episodes = -(-detector.n_steps // detector.episode_steps)
+        bar = progress.add_task("Training DPLAN", total=episodes, reward=0.0)
+
+        def advance(_: Detector, figures: Mapping[str, float]) -> None:
+            progress.update(bar, advance=1, reward=figures["reward"])
+
+        detector.set_params(callback=advance).fit(task.X, task.y)
+    return detector
+
+
+def _judgement(task: Task, scores: Scores) -> Table:
+    quality = ranking_quality(scores, task.known_mask, task.unknown_mask)
+    table = Table(title="How well the test anomalies rank", title_justify="left")
+    for heading in ("", "rows", "AUC-PR", "AUC-ROC"):
+        table.add_column(heading, justify="left" if not heading else "right")
+    for suffix, (name, counted, _) in zip(("", "_known", "_unknown"), _groups(task), strict=True):
+        curves = (f"{quality[curve + suffix]:.3f}" for curve in ("auc_pr", "auc_roc"))
+        table.add_row(name, str(counted.sum()), *curves)
+    return table
+
+
+def _groups(task: Task) -> list[tuple[str, NDArray[np.bool_], str]]:
+    """Return groups of test anomalies: name, which rows, colour."""
+    return [
+        ("all anomalies", task.y_test > 0, "black"),
+        (f"known: {_names(task, task.known)}", task.known_mask, "#d1495b"),
+        (f"unknown: {_names(task, task.unknown)}", task.unknown_mask, "#edae49"),
+    ]
+
+
+def _compare(console: Console, task: Task, seed: int) -> None:
+    detectors = {entry.name: entry.create() for entry in list_detectors()}
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
+    with Progress(*columns, console=console, transient=True) as progress:
+        bar = progress.add_task("Fitting every detector", total=len(detectors))
+        outcomes = compare(lambda _: task, detectors, [seed], lambda _: progress.advance(bar))
+    console.print(as_table(outcomes, "Every detector of this package on the same rows"))
+
+
+def _top_rows(task: Task, scores: Scores) -> Table:
+    shown = ("Elevation", "Slope", "Horizontal_Distance_To_Hydrology", "Horizontal_Distance_To_Roadways")
+    table = Table(title="The ten most anomalous test rows", title_justify="left")
+    headings = ("rank", "score", "elevation", "slope", "to water", "to road", "what it is")
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading == "what it is" else "right")
+    order = np.argsort(-scores)[:10]
+    values = task.features_test.select(shown)[order].rows()
+    for rank, (row, cells) in enumerate(zip(order, values, strict=True), start=1):
+        truth = task.classes[task.y_test[row]]
+        table.add_row(str(rank), f"{scores[row]:.3f}", *(f"{cell:,}" for cell in cells), truth)
+    return table
+
+
+def _draw(picture: Path, task: Task, detector: DPLAN, scores: Scores) -> str:
+    """Write the plot, if matplotlib is there, and return what to say about it."""
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        return "No plot: matplotlib is not installed. Install it with: pip install 'dplan-ad[plot]'"
+    from sklearn.metrics import precision_recall_curve
+
+    figure = Figure(figsize=(13, 4.2), layout="constrained")
+    spread, curve, learning = figure.subplots(1, 3)
+    quality = ranking_quality(scores, task.known_mask, task.unknown_mask)
+    bins = np.linspace(scores.min(), scores.max(), 50)
+    normal: NDArray[np.bool_] = task.y_test == 0
+    (everything, known, unknown) = _groups(task)
+    for counted, label, colour in (
+        (normal, "normal rows", "#9aa5b1"),
+        (known[1], f"{_names(task, task.known)} (60 labelled)", known[2]),
+        (unknown[1], f"{_names(task, task.unknown)} (never labelled)", unknown[2]),
+    ):
+        spread.hist(scores[counted], bins=bins, density=True, alpha=0.65, color=colour, label=label)
+    spread.set(title="Scores of held-out rows", xlabel="anomaly score Q(s, anomalous)", yticks=[])
+    spread.set_ylabel("density per group")
+    spread.legend(frameon=False)
+
+    areas = (quality["auc_pr"], quality["auc_pr_known"], quality["auc_pr_unknown"])
+    for (name, counted, colour), area in zip((everything, known, unknown), areas, strict=True):
+        precision, recall, _ = precision_recall_curve(counted[normal | counted], scores[normal | counted])
+        curve.plot(recall, precision, color=colour, label=f"{name} ({area:.2f})")
+    curve.set(title="Precision and recall (AUC-PR)", xlabel="recall", ylabel="precision", ylim=(0, 1.02))
+    curve.legend(frameon=False, loc="lower left")
+
+    history = detector.history_
+    steps = np.arange(1, len(history["reward"]) + 1) * detector.episode_steps
+    learning.axvspan(0, detector.warmup_steps, color="#ececec")
+    learning.text(
+        detector.warmup_steps / 2, max(history["reward"]), "warm-up: no learning yet", ha="center", va="top"
+    )
+    learning.plot(steps, history["reward"], marker="o", color="#00798c")
+    learning.set(title="Learning", xlabel="step", ylabel="reward per episode", xlim=(0, steps[-1]))
+    learning.set_xticks(np.linspace(0, steps[-1], 5))
+    for axes in (spread, curve, learning):
+        axes.spines[["top", "right"]].set_visible(False)
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(picture, dpi=110)
+    return f"Wrote {picture}"

@@ -1,0 +1,29 @@
+"""The command line.
+
+Commands import what they need when they run, so that ``dplan --help`` answers at once.
+"""
+
+import click
+
+from dplan._version import __version__
+from dplan.cli.benchmark import benchmark
+from dplan.cli.data import data
+from dplan.cli.demo import demo
+from dplan.cli.detectors import detectors
+from dplan.cli.example import example
+from dplan.cli.export import export
+from dplan.cli.fit import fit
+from dplan.cli.inspect import inspect
+from dplan.cli.report import report
+from dplan.cli.score import score
+from dplan.cli.update import update
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="dplan")
+def main() -> None:
+    """Find anomalies in a table with a few known anomalies and many unlabelled rows."""
+
+
+for command in (fit, score, report, update, export, inspect, example, demo, detectors, data, benchmark):
+    main.add_command(command)
