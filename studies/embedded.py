@@ -5,7 +5,7 @@ python -m studies.embedded
 
 from dplan import DPLAN
 from dplan.benchmark.compare import Figures, averages, compare
-from dplan.cli.demo import TASK
+from dplan.cli._demo import TASK
 from dplan.datasets import scenario
 
 
