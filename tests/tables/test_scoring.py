@@ -72,7 +72,9 @@ def test_alerts_and_top_rows_have_reasons_and_no_others(model, model_path, table
 def test_rows_are_explained_after_it_is_decided_which_are_shown(model_path, table, tmp_path, monkeypatch):
     explained = []
     real = TableModel.reasons
-    monkeypatch.setattr(TableModel, "reasons", lambda self, rows: explained.append(rows.height) or real(self, rows))
+    monkeypatch.setattr(
+        TableModel, "reasons", lambda self, rows: explained.append(rows.height) or real(self, rows)
+    )
     scored(model_path, table, tmp_path, Options(budget=9, explain=True), rows=100)
     assert sum(explained) == 9
     explained.clear()
@@ -93,7 +95,9 @@ def test_columns_named_like_ours_are_kept_and_ours_make_way(table, tmp_path):
     theirs = table.rename({"payment": "row"}).with_columns(
         score=pl.lit("theirs"), because=pl.lit(1.5), dplan_score=pl.lit(7), alert=pl.lit("x")
     )
-    own = from_table(theirs, label="verdict", anomaly=["fraud"], id=["row", "score", "because", "dplan_score"])
+    own = from_table(
+        theirs, label="verdict", anomaly=["fraud"], id=["row", "score", "because", "dplan_score"]
+    )
     model = fit_table(own, IForest(random_state=0), estimate=False)
     model.save(tmp_path / "m.dplan")
     found, _ = scored(tmp_path / "m.dplan", theirs, tmp_path, Options(("alert",), budget=3, explain=True))
@@ -105,7 +109,9 @@ def test_columns_named_like_ours_are_kept_and_ours_make_way(table, tmp_path):
     assert (found.filter("dplan_alert")["dplan_because"] != "").sum() == 3
 
 
-def test_a_type_that_the_output_cannot_hold_is_refused_before_any_scoring(model_path, table, tmp_path, monkeypatch):
+def test_a_type_that_the_output_cannot_hold_is_refused_before_any_scoring(
+    model_path, table, tmp_path, monkeypatch
+):
     monkeypatch.setattr(TableModel, "score", lambda *_: pytest.fail("scored first"))
     listed = table.with_columns(tags=pl.lit([["a", "b"]]))
     with pytest.raises(ValueError, match="'tags' of type List"):
@@ -120,7 +126,9 @@ def test_a_score_that_is_not_finite_is_an_error_that_names_the_row(table, tmp_pa
     worst = table["amount"].max()
     model.detector.coefficients_ = np.zeros_like(model.detector.coefficients_)
     model.detector.coefficients_[0] = 1.7e308  # finite, as the amounts are
-    table = table.with_columns(pl.when(pl.col("amount") == worst).then(worst * 3).otherwise(0.0).alias("amount"))
+    table = table.with_columns(
+        pl.when(pl.col("amount") == worst).then(worst * 3).otherwise(0.0).alias("amount")
+    )
     with pytest.raises(NonFiniteScoreError) as found:
         model.score(table)
     assert found.value.row == largest
@@ -131,7 +139,22 @@ def test_a_score_that_is_not_finite_is_an_error_that_names_the_row(table, tmp_pa
 
 
 def test_formulas_are_neutralised_in_csv_and_only_there(model_path, table, tmp_path):
-    cells = ["=1+2", "+49", "-x", "@sum", "\tx", "plain", "a=b", "1-2", "\n=1", " =1", "\r+1", "-5.25", "＝1", None]
+    cells = [
+        "=1+2",
+        "+49",
+        "-x",
+        "@sum",
+        "\tx",
+        "plain",
+        "a=b",
+        "1-2",
+        "\n=1",
+        " =1",
+        "\r+1",
+        "-5.25",
+        "＝1",
+        None,
+    ]
     texts = pl.Series("note", cells)
     risky = table[: len(cells)].with_columns(
         texts,
@@ -185,7 +208,9 @@ def test_an_interrupted_run_continues_with_what_is_the_same(model_path, table, t
     table.write_parquet(source)
 
     def run(model=model_path, rows=300, **options):
-        return score_table(model, source, "parquet", target, Options(**options), output_kind="parquet", chunk_rows=rows)
+        return score_table(
+            model, source, "parquet", target, Options(**options), output_kind="parquet", chunk_rows=rows
+        )
 
     def stop(**options):
         again = interrupted(3)
@@ -201,17 +226,23 @@ def test_an_interrupted_run_continues_with_what_is_the_same(model_path, table, t
     stop()
     assert run(budget=5).resumed == 3  # the same scores, decided otherwise
     other = tmp_path / "other.dplan"
-    fit_table(from_table(table, label="verdict", anomaly=["fraud"], id="payment"), IForest(), estimate=False).save(other)
+    fit_table(
+        from_table(table, label="verdict", anomaly=["fraud"], id="payment"), IForest(), estimate=False
+    ).save(other)
     for changed in ({"model": other}, {"keep": ("country",)}, {"rows": 299}, {"budget": 5, "explain": True}):
         stop()
         assert run(**changed).resumed == 0
 
 
-def test_content_replaced_with_the_old_name_size_and_time_is_scored_anew(model_path, table, tmp_path, interrupted):
+def test_content_replaced_with_the_old_name_size_and_time_is_scored_anew(
+    model_path, table, tmp_path, interrupted
+):
     source, target = tmp_path / "in.csv", tmp_path / "out.parquet"
 
     def run():
-        return score_table(model_path, source, "csv", target, Options(), output_kind="parquet", chunk_rows=300)
+        return score_table(
+            model_path, source, "csv", target, Options(), output_kind="parquet", chunk_rows=300
+        )
 
     for other in (table.reverse(), table[:1500].vstack(table[1500:].reverse())):
         table.write_csv(source)
@@ -249,7 +280,14 @@ def test_a_table_that_changes_while_it_is_read_is_an_error(kind, how, model_path
 
     def run(progress):
         return score_table(
-            model_path, source, kind, target, Options(), output_kind="parquet", chunk_rows=200, progress=progress
+            model_path,
+            source,
+            kind,
+            target,
+            Options(),
+            output_kind="parquet",
+            chunk_rows=200,
+            progress=progress,
         )
 
     with pytest.raises(ValueError, match="was changed while it was read"):
@@ -260,7 +298,9 @@ def test_a_table_that_changes_while_it_is_read_is_an_error(kind, how, model_path
         assert pl.read_parquet(target)["payment"].to_list() == table["payment"].reverse().to_list()
 
 
-def test_an_interrupted_explanation_continues_and_gives_the_same_bytes(model_path, table, tmp_path, interrupted):
+def test_an_interrupted_explanation_continues_and_gives_the_same_bytes(
+    model_path, table, tmp_path, interrupted
+):
     table.write_csv(tmp_path / "in.csv")
     explained = []
 
@@ -292,7 +332,9 @@ def test_two_runs_cannot_write_one_output(model_path, table, tmp_path):
 
     def second(stage, done, total):
         before = sorted((tmp_path / ".out.csv.parts").iterdir())
-        with pytest.raises(BlockingIOError, match=rf"another run is writing to .*out.csv: process {os.getpid()} on"):
+        with pytest.raises(
+            BlockingIOError, match=rf"another run is writing to .*out.csv: process {os.getpid()} on"
+        ):
             run()
         assert set(before) <= set((tmp_path / ".out.csv.parts").iterdir())
 
@@ -371,7 +413,9 @@ def test_a_header_without_rows_and_broken_files_are_refused(model_path, tmp_path
         score_table(model_path, tmp_path / "in.csv", "csv", tmp_path / "o.csv", Options(), output_kind="csv")
     (tmp_path / "in.parquet").write_text("nothing")
     with pytest.raises(ValueError, match="cannot be read as Parquet"):
-        score_table(model_path, tmp_path / "in.parquet", "parquet", tmp_path / "o.csv", Options(), output_kind="csv")
+        score_table(
+            model_path, tmp_path / "in.parquet", "parquet", tmp_path / "o.csv", Options(), output_kind="csv"
+        )
     with pytest.raises(ValueError, match="cannot be read as JSON lines"):
         frames(b"{\n", kind="jsonl")
 
@@ -387,7 +431,9 @@ def folder_of_parts(table, tmp_path):
 
 
 def score_folder(model_path, inputs, output, options=None, kind="folder"):
-    return score_table(model_path, inputs, "parquet", output, options or Options(), output_kind=kind, chunk_rows=200)
+    return score_table(
+        model_path, inputs, "parquet", output, options or Options(), output_kind=kind, chunk_rows=200
+    )
 
 
 def test_a_folder_gives_one_output_part_per_input_part(model, model_path, table, folder_of_parts, tmp_path):

@@ -34,9 +34,19 @@ if TYPE_CHECKING:
     "--id", "ids", multiple=True, metavar="COLUMN", help="Column that identifies rows; may be repeated."
 )
 @click.option(
-    "--detector", "name", default="DPLANEnsemble", show_default=True, help="Detector to train; `dplan detectors` lists them."
+    "--detector",
+    "name",
+    default="DPLANEnsemble",
+    show_default=True,
+    help="Detector to train; `dplan detectors` lists them.",
 )
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Parameter of the detector; may be repeated.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Parameter of the detector; may be repeated.",
+)
 @click.option("--seed", default=0, show_default=True, help="Random seed; the same seed gives the same model.")
 @click.option("--no-estimate", is_flag=True, help="Skip the estimate on held-out rows: twice as fast.")
 @click.option("--encoding", default="utf-8", show_default=True, help="Text encoding of TABLE.")

@@ -37,9 +37,7 @@ _FORMATS = ("csv", "tsv", "jsonl", "parquet")
 )
 @click.option("--budget", type=click.IntRange(1), metavar="N", help="Make the N highest scores alerts.")
 @click.option("--threshold", type=float, metavar="SCORE", help="Make scores of at least SCORE alerts.")
-@click.option(
-    "--explain", is_flag=True, help="Name the three strongest columns of each alert or --top row."
-)
+@click.option("--explain", is_flag=True, help="Name the three strongest columns of each alert or --top row.")
 @click.option(
     "--format",
     "form",

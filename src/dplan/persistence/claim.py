@@ -69,7 +69,9 @@ def _check_inputs(target: Path, inputs: Iterable[str | Path]) -> None:
         if _inside(target, given):
             raise ValueError(f"{target} lies inside the input folder {given}: choose an output outside of it")
         if _inside(given, target):
-            raise ValueError(f"the input {given} lies inside the output folder {target}: choose another output")
+            raise ValueError(
+                f"the input {given} lies inside the output folder {target}: choose another output"
+            )
 
 
 def _inside(path: Path, other: Path) -> bool:

@@ -235,9 +235,7 @@ def _rows(parts: list[Part], plan: Plan, first: int = 1, schema: pl.Schema | Non
     return pl.concat(scans, how="diagonal_relaxed").with_row_index("row", offset=first)
 
 
-def _decide(
-    rows: pl.LazyFrame, threshold: float, options: Options
-) -> tuple[pl.Expr, int, NDArray[np.int64]]:
+def _decide(rows: pl.LazyFrame, threshold: float, options: Options) -> tuple[pl.Expr, int, NDArray[np.int64]]:
     """Return which rows are alerts, how many, and which rows, from 0, are to be explained or listed."""
     alert = pl.col("score") >= threshold
     if options.top is None and options.budget is None:
@@ -298,9 +296,7 @@ def _write(rows: pl.LazyFrame, output: Path | None, kind: str, folder: Path) -> 
 
 
 @contextmanager
-def _working_folder(
-    output: Path | None, inputs: list[Path], is_folder: bool, shared: bool
-) -> Iterator[Path]:
+def _working_folder(output: Path | None, inputs: list[Path], is_folder: bool, shared: bool) -> Iterator[Path]:
     """Claim the output and give a folder for its parts: kept if the run is interrupted, removed when it is done."""
     if output is None:
         with TemporaryDirectory(prefix="dplan-") as temporary:
@@ -329,7 +325,9 @@ def _unchanged(paths: list[Path]) -> Iterator[None]:
     def check() -> None:
         for path, state in zip(paths, before, strict=True):
             if _state(path) != state:
-                raise ValueError(f"{path} was changed while it was read; nothing was written, run the command again")
+                raise ValueError(
+                    f"{path} was changed while it was read; nothing was written, run the command again"
+                )
 
     try:
         yield

@@ -10,9 +10,7 @@ import polars as pl
 
 from dplan.tables.chunks import kind_of_file
 
-__all__ = ["FORMATS", "check_types", "format_of_output", "write_rows"]
-
-FORMATS = ("csv", "jsonl", "parquet", "tsv")
+__all__ = ["check_types", "format_of_output", "neutralised", "write_rows"]
 
 # Spreadsheets skip white space before a formula, and read the wide signs of East Asian keyboards as the narrow ones.
 _FORMULA = r"^(?:[\t\r\n]|\s*[=+\-@＝＋－＠])"
@@ -27,9 +25,14 @@ def format_of_output(path: Path) -> str:
     >>> format_of_output(Path("a.tsv")), format_of_output(Path("a.parquet"))
     ('tsv', 'parquet')
     """
-    if path.name.endswith(".gz"):
+    if path.suffix.lower() == ".gz":
         raise ValueError(f"{path.name}: compressed text cannot be written; write .parquet, which is small")
-    return "tsv" if path.suffix.lower() == ".tsv" else kind_of_file(path)
+    try:
+        return "tsv" if path.suffix.lower() == ".tsv" else kind_of_file(path)
+    except ValueError:
+        raise ValueError(
+            f"{path.name}: unsupported file type; name the output .csv, .tsv, .jsonl or .parquet"
+        ) from None
 
 
 def check_types(table: pl.DataFrame, kind: str) -> None:
