@@ -190,4 +190,4 @@ if __name__ == "__main__":
     warm_up(Path(where) / "new.dplan")
     begun = time.perf_counter()
     counted = {"kills": kills, "races": races}[what](int(number), Path(where), random.Random(0))
-    print(json.dumps({**counted, "seconds": round(time.perf_counter() - begun)}))
+    print(json.dumps({**counted, "seconds": round(time.perf_counter() - begun)}))  # noqa: T201

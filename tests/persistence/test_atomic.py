@@ -51,10 +51,15 @@ def test_a_symbolic_link_keeps_pointing_to_the_new_content(tmp_path):
 def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("old")
-    for error in (ValueError, KeyboardInterrupt, SystemExit):
-        with pytest.raises(error), written_whole(path) as temporary:
+
+    def fail(error):
+        with written_whole(path) as temporary:
             temporary.write_text("half")
             raise error
+
+    for error in (ValueError, KeyboardInterrupt, SystemExit):
+        with pytest.raises(error):
+            fail(error)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 

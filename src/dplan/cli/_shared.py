@@ -29,8 +29,8 @@ INTERRUPTED, TERMINATED = 130, 143  # exit codes: 128 and the number of the sign
 class Commands(click.Group):
     """The commands: an error is one line on standard error.
 
-    Exit codes are 1 for an error, 2 for a mistyped command, 130 after Ctrl-C and 143 after SIGTERM. An error that nobody
-    has foreseen keeps its traceback.
+    Exit codes are 1 for an error, 2 for a mistyped command, 130 after Ctrl-C and 143 after SIGTERM. An unexpected error
+    keeps its traceback.
     """
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:

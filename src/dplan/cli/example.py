@@ -23,8 +23,8 @@ from dplan.cli._shared import examples, say
 def example(output: Path) -> None:
     """Write forest-train.csv and forest-new.csv, two small tables to try the commands on.
 
-    The first has 60 known anomalies among unlabelled plots of forest; the second has new plots, with their true class in
-    the column "truth".
+    The first has 60 known anomalies among unlabelled plots of forest; the second has new plots, with their true class
+    in the column "truth".
     """
     import polars as pl
 

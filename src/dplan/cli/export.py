@@ -30,6 +30,5 @@ def export(model: Path, output: Path) -> None:
         export_onnx(loaded, output)
     kinds = [column.kind for column in loaded.preparation.columns_]
     n_texts = kinds.count("text")
-    say(
-        f"Wrote {output} ({output.stat().st_size / 1000:,.0f} kB): inputs {len(kinds) - n_texts} numbers, {n_texts} texts."
-    )
+    size = f"{output.stat().st_size / 1000:,.0f} kB"
+    say(f"Wrote {output} ({size}); inputs: {len(kinds) - n_texts} numbers, {n_texts} texts.")

@@ -66,8 +66,9 @@ def fit(
 ) -> None:
     """Train a model on TABLE (CSV, TSV, JSON lines, each also .gz, or Parquet).
 
-    Without --anomaly and --unlabelled, the label column is 0 or empty for unlabelled rows and 1, 2, … for known anomalies.
-    First, some known anomalies are held out to estimate how high they rank; then the model is trained on all rows.
+    Without --anomaly and --unlabelled, the label column is 0 or empty for unlabelled rows and 1, 2, … for known
+    anomalies. First, some known anomalies are held out to estimate how high they rank; then the model is trained on all
+    rows.
     """
     from dplan.persistence.claim import claimed
     from dplan.tables import fit_table, from_table

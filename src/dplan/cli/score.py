@@ -75,9 +75,10 @@ def score(
 ) -> None:
     """Score TABLE: a file, a folder or glob pattern of Parquet files, or - for standard input.
 
-    The output has the id columns, a score (higher is more anomalous), its percentile among the unlabelled training rows,
-    and whether the row is an alert. If a column that is copied has the name of one of these, ours is called dplan_score
-    and so on. Tables may be larger than memory. Run an interrupted command again to continue where it stopped.
+    The output has the id columns, a score (higher is more anomalous), its percentile among the unlabelled training
+    rows, and whether the row is an alert. If a copied column is already called "score", ours becomes "dplan_score"; the
+    same goes for the others. Tables may be larger than memory. Run an interrupted command again to continue where it
+    stopped.
     """
     from dplan.tables.folders import parts_of
     from dplan.tables.scoring import Options, score_table

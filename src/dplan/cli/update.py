@@ -38,8 +38,8 @@ def update(
 ) -> None:
     """Continue training MODEL with the rows of TABLE.
 
-    TABLE has new rows, some of them labelled. The known anomalies and the sample of unlabelled rows that the model keeps
-    are trained on again, so that it does not forget them.
+    TABLE has new rows, some of them labelled. Training also uses the known anomalies and the sample of unlabelled rows
+    that the model keeps, so that it does not forget them.
     """
     from dplan.persistence.claim import claimed
     from dplan.tables import from_table
