@@ -1,24 +1,19 @@
-"""Tables in many Parquet files: which files they are, workers of a Dask cluster for them, and a folder of results."""
+"""Tables in many Parquet files: which files they are, and a folder of results."""
 
 from __future__ import annotations
 
 import glob
 import shutil
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from fnmatch import fnmatch
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from dplan._version import __version__
 from dplan.persistence.atomic import replace_folder
 from dplan.persistence.claim import check_inputs
-from dplan.tables.model import TableModel
 
-__all__ = ["check_folder", "on_cluster", "parts_of", "write_folder"]
+__all__ = ["check_folder", "parts_of", "write_folder"]
 
 _WRITTEN_BY = "dplan score"  # in the metadata of each Parquet file of a folder, with the version
 
@@ -89,31 +84,3 @@ def _is_ours(path: Path) -> bool:
         return _WRITTEN_BY in pl.read_parquet_metadata(path)
     except (OSError, pl.exceptions.PolarsError):
         return False
-
-
-@contextmanager
-def on_cluster(scheduler: str, content: bytes) -> Iterator[Callable[..., Iterator[Any]]]:
-    """Give a function that runs jobs on a Dask cluster, with the model that has this content."""
-    try:
-        from distributed import Client
-    except ModuleNotFoundError as error:
-        raise ImportError("--backend dask needs Dask: run  pip install 'dplan-ad[dask]'") from error
-    with Client(scheduler, timeout=5) as client:  # type: ignore[no-untyped-call]
-        # The model is the result of a task and not scattered: if the workers that hold it die, it is made again.
-        model = client.submit(bytes, content, pure=False)
-
-        def run(function: Callable[..., Any], jobs: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
-            futures = [client.submit(_with_model, function, model, *job, pure=False) for job in jobs]
-            for future in futures:
-                yield future.result()
-
-        yield run
-
-
-def _with_model(function: Callable[..., Any], content: bytes, *job: Any) -> Any:
-    return function(_loaded(content), *job)
-
-
-@lru_cache(maxsize=2)
-def _loaded(content: bytes) -> TableModel:
-    return TableModel.load(content)

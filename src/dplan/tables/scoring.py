@@ -10,12 +10,9 @@ from __future__ import annotations
 import hashlib
 import shutil
 import sys
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
@@ -28,9 +25,10 @@ from dplan.exceptions import NonFiniteScoreError
 from dplan.persistence.atomic import written_whole
 from dplan.persistence.claim import claimed
 from dplan.tables.chunks import CHUNK_ROWS, chunks, n_chunks
-from dplan.tables.folders import check_folder, on_cluster, write_folder
+from dplan.tables.folders import check_folder, write_folder
 from dplan.tables.model import TableModel
 from dplan.tables.parts import Part, Plan, explain_rows, highest, score_chunk, score_file
+from dplan.tables.workers import Run, in_threads, on_cluster
 from dplan.tables.writing import write_rows
 
 __all__ = ["Options", "Outcome", "score_table"]
@@ -38,9 +36,6 @@ __all__ = ["Options", "Outcome", "score_table"]
 _EXPLAINED_AT_A_TIME = 1_000  # rows that are explained again if explaining them is interrupted
 
 Progress = Callable[[str, int, int | None], None]
-
-# Calls a function with the model and each tuple of arguments, several at a time; gives the results in order.
-Run = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Iterator[Any]]
 
 
 @dataclass(frozen=True)
@@ -131,7 +126,7 @@ def score_table(
         loaded = TableModel.load(content)
         plan = _plan(loaded, content, folder, options, output_kind)
         workers: AbstractContextManager[Run] = (
-            _in_threads(loaded, n_jobs) if scheduler is None else on_cluster(scheduler, content)
+            in_threads(loaded, n_jobs) if scheduler is None else on_cluster(scheduler, content)
         )
         with workers as run:
             with _unchanged(paths):
@@ -344,24 +339,3 @@ def _state(path: Path) -> tuple[int, ...] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-
-
-@contextmanager
-def _in_threads(model: TableModel, n_threads: int) -> Iterator[Run]:
-    """Give a function that runs jobs in threads; few wait, so that memory stays bounded."""
-    with ThreadPoolExecutor(n_threads) as pool:
-
-        def run(function: Callable[..., Any], jobs: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
-            running: deque[Future[Any]] = deque()
-            try:
-                for job in jobs:
-                    running.append(pool.submit(partial(function, model, *job)))
-                    if len(running) > n_threads + 1:
-                        yield running.popleft().result()
-                while running:
-                    yield running.popleft().result()
-            finally:
-                for future in running:
-                    future.cancel()
-
-        yield run
