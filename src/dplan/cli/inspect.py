@@ -17,7 +17,7 @@ from dplan.cli._shared import MODEL, examples, say
 @click.argument("model", type=MODEL)
 def inspect(model: Path) -> None:
     """Print what MODEL contains: detector, settings, columns with their ranges, training."""
-    from dplan import DPLANEnsemble
+    from dplan.detectors.ensemble import DPLANEnsemble
     from dplan.persistence import model_file
     from dplan.tables.formatting import number
 
