@@ -189,7 +189,7 @@ def test_wrong_fits_end_with_one_line(what, csv, tmp_path):
     [
         (["{csv}", "-m", "{csv}", "-o", "{out}.csv"], 1, "no model file of dplan"),
         (["{csv}x", "-m", "{model}", "-o", "{out}.csv"], 2, "there is no file"),
-        (["{csv}", "-m", "{model}", "-o", "{out}.xls"], 1, "of no kind"),
+        (["{csv}", "-m", "{model}", "-o", "{out}.xls"], 1, "unsupported file type"),
         (["{csv}", "-m", "{model}", "-o", "{out}.csv.gz"], 2, "cannot be gzipped"),
         (["{csv}", "-m", "{model}", "-o", "{out}/no/folder.csv"], 1, "there is no folder"),
         (
