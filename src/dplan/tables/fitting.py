@@ -109,6 +109,8 @@ def assemble(
 ) -> TableModel:
     """Put a fitted detector together with what explanations and percentiles need of the training rows."""
     unlabelled, labelled = np.flatnonzero(y == 0), np.flatnonzero(y)
+    if len(unlabelled) == 0:  # a detector that ignores labels can still be fitted
+        unlabelled = np.arange(len(y))
     usual = np.ascontiguousarray(X[_some(unlabelled, _USUAL_ROWS, rng)])
     known = _some(labelled, _KNOWN_ROWS, rng)
     scores = detector.anomaly_score(X[_some(unlabelled, 100 * _QUANTILES, rng)])
