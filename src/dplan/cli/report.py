@@ -6,7 +6,20 @@ from pathlib import Path
 
 import click
 
-from dplan.cli._shared import MODEL, OUTPUT, TABLE, examples, say, stopwatch
+from dplan.cli._shared import (
+    INPUT_FORMAT,
+    MODEL,
+    OUTPUT,
+    TABLE,
+    examples,
+    files,
+    read_options,
+    reading_options,
+    say,
+    stopwatch,
+    table_source,
+    warn_of_useless,
+)
 
 
 @click.command(
@@ -24,23 +37,37 @@ from dplan.cli._shared import MODEL, OUTPUT, TABLE, examples, say, stopwatch
 @click.option(
     "--top", default=20, show_default=True, type=click.IntRange(1, 300), help="Rows shown with reasons."
 )
+@reading_options
+@INPUT_FORMAT
 def report(
-    model: Path, table: Path, output: Path, label: str | None, anomaly: tuple[str, ...], top: int
+    model: Path,
+    table: Path,
+    output: Path,
+    label: str | None,
+    anomaly: tuple[str, ...],
+    top: int,
+    encoding: str | None,
+    missing: tuple[str, ...],
+    form: str | None,
 ) -> None:
     """Score TABLE with MODEL and write an HTML page about the result, which works offline."""
     from dplan.persistence.atomic import written_whole
     from dplan.persistence.claim import claimed
-    from dplan.tables.chunks import chunks, kind_of_file
+    from dplan.tables.chunks import CHUNK_ROWS, chunks
     from dplan.tables.model import TableModel
     from dplan.tables.report.facts import gather
     from dplan.tables.report.page import page
 
     if anomaly and label is None:
         raise click.UsageError("--anomaly needs --label COLUMN")
-    with claimed(output, [model, table]), stopwatch() as seconds:
+    source, kind = table_source(table, form)
+    with claimed(output, files(model, table)), stopwatch() as seconds:
         loaded = TableModel.load(model)
-        facts = gather(loaded, chunks(table, kind_of_file(table)), label=label, anomaly=anomaly, n_shown=top)
-        text = page(facts, loaded, model_name=model.name, table_name=table.name)
+        read = chunks(source, kind, CHUNK_ROWS, read_options(encoding, missing, loaded))
+        facts = gather(loaded, read, label=label, anomaly=anomaly, n_shown=top)
+        warn_of_useless(facts.useless)
+        name = table.name if isinstance(source, Path) else "standard input"
+        text = page(facts, loaded, model_name=model.name, table_name=name)
         with written_whole(output) as temporary:
             temporary.write_text(text, encoding="utf-8")
         say(f"Wrote {output} ({len(text) / 1000:,.0f} kB; {len(facts.scores):,} rows) in {seconds():.1f} s.")

@@ -6,7 +6,20 @@ from pathlib import Path
 
 import click
 
-from dplan.cli._shared import MODEL, OUTPUT, TABLE, examples, say, stopwatch
+from dplan.cli._shared import (
+    INPUT_FORMAT,
+    MODEL,
+    OUTPUT,
+    TABLE,
+    examples,
+    files,
+    read_options,
+    reading_options,
+    say,
+    stopwatch,
+    table_source,
+    warn_of_useless,
+)
 
 
 @click.command(
@@ -27,6 +40,8 @@ from dplan.cli._shared import MODEL, OUTPUT, TABLE, examples, say, stopwatch
 )
 @click.option("-o", "--output", type=OUTPUT, help="Model file to write.  [default: replace MODEL]")
 @click.option("--seed", default=0, show_default=True, help="Random seed; the same seed gives the same model.")
+@reading_options
+@INPUT_FORMAT
 def update(
     model: Path,
     table: Path,
@@ -35,6 +50,9 @@ def update(
     unlabelled: tuple[str, ...],
     output: Path | None,
     seed: int,
+    encoding: str | None,
+    missing: tuple[str, ...],
+    form: str | None,
 ) -> None:
     """Continue training MODEL with the rows of TABLE.
 
@@ -47,14 +65,21 @@ def update(
     from dplan.tables.updating import update_table
 
     target = output or model
-    with claimed(target, [table]), stopwatch() as seconds:
+    source, kind = table_source(table, form)
+    with claimed(target, files(table)), stopwatch() as seconds:
         old = TableModel.load(model)
+        options = read_options(encoding, missing, old)
         own = from_table(
-            table,
+            source,
             label or old.summary["label"],
             anomaly=anomaly or None,
             unlabelled=unlabelled or None,
+            text=[column.name for column in old.preparation.columns_ if column.kind == "text"],
+            encoding=options.encoding,
+            missing=options.missing,
+            kind=kind,
         )
+        warn_of_useless(old.prepare_with_report(own.features)[1].useless())
         new = update_table(old, own, seed=seed)
         new.save(target)
         labels = ", ".join(f"{n:,} {name}" for name, n in own.counts().items())

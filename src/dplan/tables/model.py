@@ -115,11 +115,16 @@ class TableModel:
 
     def score(self, table: pl.DataFrame) -> NDArray[np.float64]:
         """Return the anomaly score of each row, a finite number; higher is more anomalous."""
-        scores = self.detector.anomaly_score(self.prepare(table))
+        return self.score_with_report(table)[0]
+
+    def score_with_report(self, table: pl.DataFrame) -> tuple[NDArray[np.float64], TransformReport]:
+        """Do as `score` does, and say what the training rows had not shown."""
+        prepared, report = self.prepare_with_report(table)
+        scores = self.detector.anomaly_score(prepared)
         if not np.isfinite(scores).all():
             row = int(np.argmin(np.isfinite(scores)))
             raise NonFiniteScoreError(row, float(scores[row]))
-        return scores
+        return scores, report
 
     def percentile(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return which share of the unlabelled training rows, in percent, scores lower.

@@ -106,9 +106,9 @@ def _understood(table: pl.DataFrame, text: Collection[str], missing: Sequence[st
     columns = [table.drop_in_place(name) for name in table.columns]
 
     def understood(series: pl.Series) -> pl.Series:
-        if series.dtype != pl.String or series.name in text or series.null_count() == len(series):
+        if series.dtype != pl.String or series.null_count() == len(series):
             return series
-        return _decided(series, missing)
+        return _tidied(series, missing) if series.name in text else _decided(series, missing)
 
     with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
         return pl.DataFrame(list(pool.map(understood, columns)))
@@ -120,7 +120,7 @@ def _decided(texts: pl.Series, missing: Sequence[str] | None) -> pl.Series:
         numbers = _all_read(_numbers, texts)
         if numbers is not None:
             return numbers
-        texts = texts.to_frame().select(tidy(pl.all(), missing)).to_series()
+        texts = _tidied(texts, missing)
     for read in (_numbers, _flags, _dates) if missing is not None else (_dates,):
         values = _all_read(read, texts)
         if values is not None:
@@ -137,6 +137,10 @@ def _decided(texts: pl.Series, missing: Sequence[str] | None) -> pl.Series:
         f"{shown(texts[row])} is not a number, while {n_numbers:,} of {n_values:,} values are; correct it, {advice}"
         "or keep the column as text (--text)",
     )
+
+
+def _tidied(texts: pl.Series, missing: Sequence[str] | None) -> pl.Series:
+    return texts if missing is None else texts.to_frame().select(tidy(pl.all(), missing)).to_series()
 
 
 def _all_read(read: Callable[[pl.Series], pl.Series], texts: pl.Series) -> pl.Series | None:
