@@ -69,7 +69,7 @@ class Chunk:
     """
 
     read: Callable[[], pl.DataFrame]
-    place: Callable[[int], str]
+    place: Callable[[int], str] = lambda row: f"row {row + 1}"
 
     def __call__(self) -> pl.DataFrame:
         """Read the rows."""

@@ -79,9 +79,9 @@ def read_table(
             raise ValueError(f"{name} has a header but no rows")
         if kind == "parquet":
             return pl.concat(frames)
-        table = pl.concat(frames, rechunk=False)
+        columns = pl.concat(frames, rechunk=False).get_columns()
         del frames
-        return _understood(table, text, options.missing if kind == "csv" else None)
+        return _understood(columns, text, options.missing if kind == "csv" else None)
 
 
 @contextmanager
@@ -101,17 +101,21 @@ def located(source: Path | BinaryIO, kind: str, options: ReadOptions) -> Iterato
         raise
 
 
-def _understood(table: pl.DataFrame, text: Collection[str], missing: Sequence[str] | None) -> pl.DataFrame:
+def _understood(
+    columns: list[pl.Series], text: Collection[str], missing: Sequence[str] | None
+) -> pl.DataFrame:
     """Decide what each column of texts holds; `missing` is None if quotes told texts from numbers, as in JSON."""
-    columns = [table.drop_in_place(name) for name in table.columns]
 
     def understood(series: pl.Series) -> pl.Series:
         if series.dtype != pl.String or series.null_count() == len(series):
             return series
         return _tidied(series, missing) if series.name in text else _decided(series, missing)
 
-    with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
-        return pl.DataFrame(list(pool.map(understood, columns)))
+    columns.reverse()
+    with ThreadPoolExecutor(
+        pl.thread_pool_size()
+    ) as pool:  # texts are given up as soon as they are understood
+        return pl.DataFrame(list(pool.map(understood, (columns.pop() for _ in range(len(columns))))))
 
 
 def _decided(texts: pl.Series, missing: Sequence[str] | None) -> pl.Series:
