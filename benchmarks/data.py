@@ -7,10 +7,13 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from benchmarks.bars import Bar, interleaved, show
 from dplan.datasets.loading import from_source
@@ -43,7 +46,9 @@ def csv_bar(n_rows: int = 1_000_000, n_columns: int = 50) -> Bar:
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "table.csv"
-        columns = {f"c{j}": rng.normal(100, 20, n_rows).round(2) for j in range(n_columns - 10)}
+        columns: dict[str, NDArray[Any]] = {
+            f"c{j}": rng.normal(100, 20, n_rows).round(2) for j in range(n_columns - 10)
+        }
         columns |= {f"i{j}": rng.integers(0, 10**j, n_rows) for j in range(1, 6)}
         columns |= {f"t{j}": rng.choice(["alpha", "beta", "gamma"], n_rows) for j in range(5)}
         pl.DataFrame(columns).write_csv(path)
@@ -71,7 +76,7 @@ def linear_bars() -> list[Bar]:
             paths = [Path(folder) / f"{name} {size}.csv" for size in (n // 4, n)]
             for path, size in zip(paths, (n // 4, n), strict=True):
                 path.write_bytes(make(size))
-            small, large = interleaved([lambda path=path: _read_through(path) for path in paths], 3)
+            small, large = interleaved([partial(_read_through, path) for path in paths], 3)
             ratio = (large / paths[1].stat().st_size) / (small / paths[0].stat().st_size)
             detail = f"{large:.2f} s against {small:.2f} s"
             bars.append(Bar(f"{name}: time per byte / a quarter of it", ratio, detail, at_most=LINEAR_BAR))

@@ -74,10 +74,12 @@ def whole_rows(
     sizes = chain([1], repeat(most)) if header else repeat(most)
     wanted = next(sizes)
     pieces: list[bytes] = []
-    n_rows, size, line, rest = 0, 0, 1, b""
+    n_rows, size, line, rest, unclosed = 0, 0, 1, b"", False
     for block in blocks:
         data, start, done = rest + block, 0, 0
-        ends = row_ends(data, quotes=header)
+        # Where a quote is open and none comes, no row ends; what was looked through is not looked through again.
+        still_open = unclosed and b'"' not in block
+        ends = np.empty(0, dtype=np.int64) if still_open else row_ends(data, quotes=header)
         while done < len(ends):
             taken = min(wanted - n_rows, len(ends) - done)
             stop = int(ends[done + taken - 1])
@@ -89,9 +91,10 @@ def whole_rows(
                 line += text.count(b"\n")
                 wanted, pieces, n_rows, size = next(sizes), [], 0, 0
         rest = data[start:]
+        unclosed = still_open or (header and rest.count(b'"') % 2 == 1)
         if len(rest) > _LONGEST_ROW:
             line += sum(piece.count(b"\n") for piece in pieces)
-            if header and rest.count(b'"') % 2:
+            if unclosed:
                 raise ValueError(_unclosed(name, line + rest.count(b"\n", 0, rest.rindex(b'"'))))
             raise ValueError(
                 f"{name}, line {line}: the row that begins here is longer than {_LONGEST_ROW >> 20} MB, "
