@@ -477,6 +477,9 @@ def test_a_folder_is_never_written_into_itself(model_path, folder_of_parts, tmp_
             score_folder(model_path, inputs, output)
     with pytest.raises(ValueError, match="is also an input"):
         score_folder(model_path, inputs, inputs[0], kind="parquet")
+    for output in (folder_of_parts / "out.parquet", tmp_path / "link" / "out", tmp_path, folder_of_parts):
+        with pytest.raises(ValueError, match="choose an"):
+            parts_of(str(folder_of_parts), output)
     assert [path.read_bytes() for path in inputs] == content
 
 

@@ -14,7 +14,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["claimed"]
+__all__ = ["check_inputs", "claimed"]
 
 _NO_LOCKS_HERE = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP)  # some network file systems
 
@@ -49,7 +49,7 @@ def claimed(target: str | Path, inputs: Iterable[str | Path] = (), *, folder: bo
     Traceback (most recent call last):
     BlockingIOError: another run is writing to .../a.csv: process ... on ..., since ...
     """
-    _check_inputs(Path(target), inputs)
+    check_inputs(Path(target), inputs)
     real = Path(os.path.realpath(target))
     _check_writable(real, folder)
     lock = real.with_name(f".{real.name}.lock")
@@ -62,7 +62,8 @@ def claimed(target: str | Path, inputs: Iterable[str | Path] = (), *, folder: bo
         os.close(descriptor)
 
 
-def _check_inputs(target: Path, inputs: Iterable[str | Path]) -> None:
+def check_inputs(target: Path, inputs: Iterable[str | Path]) -> None:
+    """Raise if a target is one of the inputs, lies inside one or contains one."""
     for given in map(Path, inputs):
         if _inside(target, given) and _inside(given, target):
             raise ValueError(f"{target} is also an input, which would be lost: choose another output")

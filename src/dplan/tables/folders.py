@@ -15,6 +15,7 @@ import polars as pl
 
 from dplan._version import __version__
 from dplan.persistence.atomic import replace_folder
+from dplan.persistence.claim import check_inputs
 from dplan.tables.model import TableModel
 
 __all__ = ["check_folder", "on_cluster", "parts_of", "write_folder"]
@@ -30,7 +31,8 @@ def parts_of(table: str, output: Path | None = None) -> list[Path] | None:
     table : str
         What was given.
     output : path, optional
-        What will be written; it must not match the pattern, or the next run would read it.
+        What will be written; it must not be, contain or lie in the folder, nor match the pattern, or the next run
+        would read it.
 
     Examples
     --------
@@ -39,6 +41,8 @@ def parts_of(table: str, output: Path | None = None) -> list[Path] | None:
     """
     if Path(table).is_dir():
         found = sorted(Path(table).glob("*.parquet"))
+        if output is not None:
+            check_inputs(output, [table])
     elif any(sign in table for sign in "*?[") and not Path(table).exists():
         found = sorted(Path(name) for name in glob.glob(table, recursive=True))
         if output is not None and fnmatch(str(output.absolute()), str(Path(table).absolute())):

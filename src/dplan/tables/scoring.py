@@ -127,13 +127,13 @@ def score_table(
     Outcome
         Counts of rows and alerts.
     """
-    content = Path(model).read_bytes()
-    loaded = TableModel.load(content)
     sources: list[Any] = list(source) if isinstance(source, Sequence) else [source]
     paths = [path for path in sources if isinstance(path, Path)]
     if output_kind == "folder":
         check_folder(output, paths, options.top)
     with _working_folder(output, [model, *paths], output_kind == "folder", scheduler is not None) as folder:
+        content = Path(model).read_bytes()
+        loaded = TableModel.load(content)
         plan = _plan(loaded, content, folder, options, output_kind)
         workers: AbstractContextManager[Run] = (
             _in_threads(loaded, n_jobs) if scheduler is None else on_cluster(scheduler, content)
