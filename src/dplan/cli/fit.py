@@ -8,19 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dplan.cli._shared import (
-    INPUT_FORMAT,
-    OUTPUT,
-    TABLE,
-    examples,
-    files,
-    read_options,
-    reading_options,
-    say,
-    stopwatch,
-    table_source,
-    training_bar,
-)
+from dplan.cli import _reading
+from dplan.cli._shared import OUTPUT, TABLE, examples, say, stopwatch, training_bar
 
 if TYPE_CHECKING:
     from dplan.detectors._base import Detector
@@ -64,8 +53,8 @@ if TYPE_CHECKING:
 @click.option(
     "--text", multiple=True, metavar="COLUMN", help="Column to keep as text, such as codes; may be repeated."
 )
-@reading_options
-@INPUT_FORMAT
+@_reading.options
+@_reading.input_format
 def fit(
     table: Path,
     label: str,
@@ -93,9 +82,9 @@ def fit(
     from dplan.tables import fit_table, from_table
 
     detector = create(name, settings, seed)
-    source, kind = table_source(table, form)
-    reading_as = read_options(encoding, missing)
-    with claimed(output, files(table)), stopwatch() as seconds:
+    source, kind = _reading.source(table, form)
+    reading_as = _reading.read_options(encoding, missing)
+    with claimed(output, _reading.files(table)), stopwatch() as seconds:
         own = from_table(
             source,
             label,

@@ -6,20 +6,8 @@ from pathlib import Path
 
 import click
 
-from dplan.cli._shared import (
-    INPUT_FORMAT,
-    MODEL,
-    OUTPUT,
-    TABLE,
-    examples,
-    files,
-    read_options,
-    reading_options,
-    say,
-    stopwatch,
-    table_source,
-    warn_of_useless,
-)
+from dplan.cli import _reading
+from dplan.cli._shared import MODEL, OUTPUT, TABLE, examples, say, stopwatch
 
 
 @click.command(
@@ -37,8 +25,8 @@ from dplan.cli._shared import (
 @click.option(
     "--top", default=20, show_default=True, type=click.IntRange(1, 300), help="Rows shown with reasons."
 )
-@reading_options
-@INPUT_FORMAT
+@_reading.options
+@_reading.input_format
 def report(
     model: Path,
     table: Path,
@@ -60,12 +48,12 @@ def report(
 
     if anomaly and label is None:
         raise click.UsageError("--anomaly needs --label COLUMN")
-    source, kind = table_source(table, form)
-    with claimed(output, files(model, table)), stopwatch() as seconds:
+    source, kind = _reading.source(table, form)
+    with claimed(output, _reading.files(model, table)), stopwatch() as seconds:
         loaded = TableModel.load(model)
-        read = chunks(source, kind, CHUNK_ROWS, read_options(encoding, missing, loaded))
+        read = chunks(source, kind, CHUNK_ROWS, _reading.read_options(encoding, missing, loaded))
         facts = gather(loaded, read, label=label, anomaly=anomaly, n_shown=top)
-        warn_of_useless(facts.useless)
+        _reading.warn_of_useless(facts.useless)
         name = table.name if isinstance(source, Path) else "standard input"
         text = page(facts, loaded, model_name=model.name, table_name=name)
         with written_whole(output) as temporary:

@@ -7,17 +7,8 @@ from pathlib import Path
 
 import click
 
-from dplan.cli._shared import (
-    MODEL,
-    examples,
-    progress_bar,
-    read_options,
-    reading_options,
-    say,
-    stopwatch,
-    table_source,
-    warn_of_useless,
-)
+from dplan.cli import _reading
+from dplan.cli._shared import MODEL, examples, progress_bar, say, stopwatch
 
 _FORMATS = ("csv", "tsv", "jsonl", "parquet")
 
@@ -66,7 +57,7 @@ _FORMATS = ("csv", "tsv", "jsonl", "parquet")
     help="Where to score the parts of a folder.",
 )
 @click.option("--scheduler", metavar="ADDRESS", help="Address of the Dask scheduler.")
-@reading_options
+@_reading.options
 def score(
     table: str,
     model: Path,
@@ -105,16 +96,18 @@ def score(
     parts = parts_of(table, target)
     if scheduler is not None and (parts is None or target is None):
         raise click.UsageError("--backend dask reads a folder or glob pattern and writes to a file or folder")
-    source, kind = table_source(table, form) if parts is None else (parts, "parquet")
+    source, kind = _reading.source(table, form) if parts is None else (parts, "parquet")
     output_kind = _output_kind(output, target, form, folder_allowed=parts is not None)
-    reading = read_options(encoding, missing, TableModel.load(model)) if encoding or missing else None
+    reading = (
+        _reading.read_options(encoding, missing, TableModel.load(model)) if encoding or missing else None
+    )
     with stopwatch() as seconds, progress_bar() as progress:
         outcome = score_table(
             model, source, kind, target, Options(keep, top, budget, threshold, explain),
             output_kind=output_kind, reading=reading, chunk_rows=chunk_rows, n_jobs=jobs, scheduler=scheduler,
             progress=progress,
         )  # fmt: skip
-    warn_of_useless(outcome.useless)
+    _reading.warn_of_useless(outcome.useless)
     by = f"the {budget:,} highest scores" if budget else f"scores of at least {outcome.threshold:.6g}"
     resumed = f" ({outcome.resumed:,} chunks scored by an earlier run)" if outcome.resumed else ""
     say(

@@ -6,20 +6,8 @@ from pathlib import Path
 
 import click
 
-from dplan.cli._shared import (
-    INPUT_FORMAT,
-    MODEL,
-    OUTPUT,
-    TABLE,
-    examples,
-    files,
-    read_options,
-    reading_options,
-    say,
-    stopwatch,
-    table_source,
-    warn_of_useless,
-)
+from dplan.cli import _reading
+from dplan.cli._shared import MODEL, OUTPUT, TABLE, examples, say, stopwatch
 
 
 @click.command(
@@ -40,8 +28,8 @@ from dplan.cli._shared import (
 )
 @click.option("-o", "--output", type=OUTPUT, help="Model file to write.  [default: replace MODEL]")
 @click.option("--seed", default=0, show_default=True, help="Random seed; the same seed gives the same model.")
-@reading_options
-@INPUT_FORMAT
+@_reading.options
+@_reading.input_format
 def update(
     model: Path,
     table: Path,
@@ -65,10 +53,10 @@ def update(
     from dplan.tables.updating import update_table
 
     target = output or model
-    source, kind = table_source(table, form)
-    with claimed(target, files(table)), stopwatch() as seconds:
+    source, kind = _reading.source(table, form)
+    with claimed(target, _reading.files(table)), stopwatch() as seconds:
         old = TableModel.load(model)
-        options = read_options(encoding, missing, old)
+        options = _reading.read_options(encoding, missing, old)
         own = from_table(
             source,
             label or old.summary["label"],
@@ -79,7 +67,8 @@ def update(
             missing=options.missing,
             kind=kind,
         )
-        warn_of_useless(old.prepare_with_report(own.features)[1].useless())
+        with own.located():
+            _reading.warn_of_useless(old.prepare_with_report(own.features)[1].useless())
         new = update_table(old, own, seed=seed)
         new.save(target)
         labels = ", ".join(f"{n:,} {name}" for name, n in own.counts().items())
