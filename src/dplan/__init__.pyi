@@ -18,3 +18,4 @@ from .detectors.repen import REPEN as REPEN
 from .exceptions import ModelFileError as ModelFileError
 from .exceptions import NoLabelsWarning as NoLabelsWarning
 from .persistence.model_file import load as load
+from .tables.detector import TableDetector as TableDetector

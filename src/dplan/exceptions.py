@@ -34,3 +34,42 @@ class NonFiniteScoreError(ValueError):
     def after(self, rows: int) -> "NonFiniteScoreError":
         """Return the error for a table in which so many rows come before."""
         return NonFiniteScoreError(self.row + rows, self.score)
+
+
+class CellError(ValueError):
+    """A cell of a table cannot be used.
+
+    Attributes
+    ----------
+    column : str
+        Its column.
+    row : int
+        Its row, counted from 0 in the frame at hand.
+    problem : str
+        What is wrong, and what to do.
+    place : str
+        File and line of the row, once they are known; else its number, counted from 1.
+    """
+
+    def __init__(self, column: str, row: int, problem: str, place: str = "") -> None:
+        super().__init__(column, row, problem, place)
+        self.column, self.row, self.problem = column, row, problem
+        self.place = place or f"row {row + 1}"
+
+    def __str__(self) -> str:
+        return f"{self.place}, column {shown(self.column)}: {self.problem}"
+
+    def at(self, place: str) -> "CellError":
+        """Return the same error with the place in the file."""
+        return CellError(self.column, self.row, self.problem, place)
+
+
+def shown(text: object) -> str:
+    """Return a value for a message: in quotes, control characters escaped, not too long.
+
+    Examples
+    --------
+    >>> shown("a" * 100)
+    "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…'"
+    """
+    return repr(text if not isinstance(text, str) or len(text) <= 60 else text[:60] + "…")
