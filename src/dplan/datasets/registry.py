@@ -40,6 +40,8 @@ class Source:
         Of the prepared Parquet file that the project's own figures rest on.
     citation, licence : str
         Whom to name, and what is allowed.
+    version : int
+        Raised by hand when the same file and seed give other rows or features: recorded benchmark cells belong to it.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Source:
     cap: int | None = None
     aside: tuple[str, ...] = ()
     sha256: str | None = None
+    version: int = 1
 
 
 _UNSW_NB15 = Source(
