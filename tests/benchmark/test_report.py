@@ -13,7 +13,7 @@ from dplan.benchmark.report.pages import report_blocks, write_report
 from dplan.benchmark.results import Results
 from dplan.benchmark.suites import SUITES
 from tests.benchmark.made_up import ATTACK, write_journal
-from tests.browser import find_browser, visit
+from tests.browser import needs_browser, visit
 
 
 @pytest.fixture(scope="module")
@@ -237,28 +237,22 @@ def test_the_page_names_nothing_that_a_browser_would_fetch(written):
     assert not re.findall(r"(?:src|href)=[\"'](?!#|data:)|url\(|@import", page)
 
 
-@pytest.fixture(scope="module")
-def browser():
-    found = find_browser()
-    if found is None:
-        pytest.skip("no Chromium or Chrome is installed")
-    return found
-
-
-def test_a_browser_opens_the_page_in_silence_and_without_the_network(browser, written, tmp_path):
-    seen = visit(browser, written[1], tmp_path)
+@needs_browser
+def test_a_browser_opens_the_page_in_silence_and_without_the_network(written, tmp_path):
+    seen = visit(written[1], tmp_path)
     assert "How this report was made" in seen.dom
     assert seen.console == []
     assert seen.requests == []
 
 
-def test_the_browser_would_have_told(browser, tmp_path):
+@needs_browser
+def test_the_browser_would_have_told(tmp_path):
     page = tmp_path / "bad.html"
     page.write_text(
         '<!DOCTYPE html><svg><path d="MNaN 0"/></svg><img src="http://127.0.0.1:9/x.png">'
         "<script>console.error('oops')</script>"
     )
-    seen = visit(browser, page, tmp_path)
+    seen = visit(page, tmp_path)
     assert any("oops" in line for line in seen.console)
     assert any("attribute d" in line for line in seen.console)
     assert "http://127.0.0.1:9/x.png" in seen.requests

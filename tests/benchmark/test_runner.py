@@ -143,7 +143,7 @@ def test_a_renamed_parameter_orphans_no_record(small_plan, tmp_path, monkeypatch
     changed_records(tmp_path, rename)
     with pytest.raises(ConfigurationError, match="former_name"):
         run(plan, tmp_path)
-    monkeypatch.setattr("dplan.benchmark.cells._RENAMED_PARAMETERS", {"former_name": name})
+    monkeypatch.setattr("dplan.detectors.baselines.LogisticBaseline._renamed", {"former_name": name})
     assert run(plan, tmp_path).skipped == 2
 
 

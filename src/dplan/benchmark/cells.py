@@ -25,8 +25,6 @@ __all__ = ["TOPS", "Cell", "create", "evaluate", "identity", "method_names", "me
 TOPS = (50, 100, 500)
 PLACE = ("suite", "dataset", "x", "scenario", "method", "seed", "protocol")
 _CHECKPOINT_STEPS = 10_000
-# A parameter that gets a new name goes here (old name: new name), so that recorded cells stay valid.
-_RENAMED_PARAMETERS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class Cell:
         place = {name: getattr(self, name) for name in PLACE}
         changed = {"changed": dict(self.changed)} if self.changed else {}
         version = CATALOG[self.scenario.split("/")[0]].version
-        return {**place, "version": version_of(self.method), "data_version": version, **changed}
+        return {**place, "version": _detector_class(self.method).version, "data_version": version, **changed}
 
 
 def identity(record: Mapping[str, Any]) -> tuple[str, str]:
@@ -86,9 +84,8 @@ def identity(record: Mapping[str, Any]) -> tuple[str, str]:
     >>> identity(cell.record())
     ('["table2", "dos", null, "unsw_nb15/dos-v1", "IForest", 0, "fixed"]', '{"bootstrap": true}')
     """
-    changed = {
-        _RENAMED_PARAMETERS.get(name, name): value for name, value in record.get("changed", {}).items()
-    }
+    renamed = _detector_class(record["method"])._renamed if "changed" in record else {}
+    changed = {renamed.get(name, name): value for name, value in record.get("changed", {}).items()}
     return json.dumps([record[name] for name in PLACE]), json.dumps(changed, sort_keys=True)
 
 
@@ -117,15 +114,8 @@ def create(method: str, **parameters: Any) -> Any:
 
 
 @cache
-def version_of(method: str) -> int:
-    """Return the version of a method's detector, which its class states and which changes when its scores do.
-
-    Examples
-    --------
-    >>> version_of("DPLAN") == version_of("ERew")
-    True
-    """
-    return int(type(create(method))._version)
+def _detector_class(method: str) -> Any:
+    return type(create(method))
 
 
 def run_cell(cell: Cell, home: Path | None) -> dict[str, Any]:
