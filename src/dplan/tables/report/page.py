@@ -49,7 +49,7 @@ def _introduction(facts: Facts, model: TableModel, model_name: str) -> Iterator[
         [
             (f"{len(facts.scores):,}", "rows scored"),
             (f"{n_alerts:,}", f"alerts ({n_alerts / len(facts.scores):.1%} of the rows)"),
-            (number(facts.threshold), "alert threshold: rows with this score or a higher one are alerts"),
+            (number(facts.threshold), "alert threshold (lowest score of an alert)"),
             (f"{model.summary.get('rows', 0):,}", "training rows"),
         ]
     )
