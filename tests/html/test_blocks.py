@@ -26,13 +26,18 @@ def contrast(first, second):
 
 def mixed(share, colour, page):
     """Lay a colour over the page's."""
-    parts = [share * a + (1 - share) * int(page[i : i + 2], 16) for a, i in zip(colour, (1, 3, 5), strict=True)]
+    parts = [
+        share * a + (1 - share) * int(page[i : i + 2], 16) for a, i in zip(colour, (1, 3, 5), strict=True)
+    ]
     return "#" + "".join(f"{round(part):02x}" for part in parts)
 
 
 def colours(scheme):
     """The colours of a scheme; the dark one and print start from the light one."""
-    found = [dict(re.findall(r"--(\w+): (#\w{6})", part)) for part in re.findall(r":root \{.*?\}", STYLE, re.DOTALL)]
+    found = [
+        dict(re.findall(r"--(\w+): (#\w{6})", part))
+        for part in re.findall(r":root \{.*?\}", STYLE, re.DOTALL)
+    ]
     light, dark, paper = found
     return {**light, **{"light": {}, "dark": dark, "print": paper}[scheme]}
 
@@ -58,14 +63,18 @@ def test_every_class_that_charts_use_has_a_colour():
 
 
 def test_every_kind_of_block_escapes_its_text():
-    chart = charts.line_chart({"c0": charts.Line([1, 2], [3, 4])}, title=ATTACK, x_label=ATTACK, y_label=ATTACK)
+    chart = charts.line_chart(
+        {"c0": charts.Line([1, 2], [3, 4])}, title=ATTACK, x_label=ATTACK, y_label=ATTACK
+    )
     page = blocks.as_html(
         ATTACK,
         [
             blocks.Heading(ATTACK),
             blocks.Paragraph(ATTACK),
             blocks.Items([ATTACK]),
-            blocks.Prose(f"{ATTACK}\n\n![a picture](http://127.0.0.1/x.png) [a link](http://127.0.0.1/)\n\n{ATTACK}"),
+            blocks.Prose(
+                f"{ATTACK}\n\n![a picture](http://127.0.0.1/x.png) [a link](http://127.0.0.1/)\n\n{ATTACK}"
+            ),
             blocks.Tiles([(ATTACK, ATTACK)]),
             blocks.Grid([ATTACK], [[blocks.Entry(ATTACK, note=ATTACK, strong=True)]], caption=ATTACK),
             blocks.Figure(chart, ATTACK, title=ATTACK),

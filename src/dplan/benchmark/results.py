@@ -52,7 +52,8 @@ class Results:
     --------
     >>> def cell(method, seed, auc_pr):
     ...     return {"kind": "cell", "status": "done", "suite": "table2", "dataset": "dos",
-    ...             "scenario": "unsw_nb15/dos-v1", "x": None, "method": method, "seed": seed, "protocol": "fixed", "auc_pr": auc_pr}
+    ...             "scenario": "unsw_nb15/dos-v1", "x": None, "method": method, "seed": seed, "protocol": "fixed",
+    ...             "auc_pr": auc_pr}
     >>> results = Results([cell("DPLAN", 0, 0.6), cell("DPLAN", 1, 0.8), cell("DUA", 0, 0.5)])
     >>> results.matrix("table2", "fixed", "auc_pr", ["dos"], ["DPLAN", "DUA"]).round(3).tolist()
     [[0.7, 0.5]]

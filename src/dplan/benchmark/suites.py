@@ -25,7 +25,7 @@ __all__ = ["SUITES", "Plan", "Suite", "cells_of", "datasets_of"]
 
 PAPER_DATASETS = ("unsw_nb15", "annthyroid", "har", "covertype")
 EMBEDDED = ("covertype-mini",)
-# The paper follows only these through its Figures 2 and 3.
+# The only ones in the paper's Figures 2 and 3.
 _LEARNING = ("DPLAN", "DevNet", "DeepSAD", "DUA")
 
 
@@ -79,9 +79,9 @@ class Plan:
     protocols : tuple of str
         ``"fixed"``, ``"resampled"``, or both.
     datasets : tuple of str
-        Data sets that the scenarios may come from.
+        Data sets whose scenarios are run.
     parameters : mapping
-        Parameters that differ from a method's own, by method.
+        Parameters that differ from a method's defaults, by method.
     quick : bool
         Three points of every sweep instead of all, fewer steps, and beyond Table 2 one scenario per data set.
     """
@@ -104,7 +104,7 @@ class Plan:
 
 
 def cells_of(plan: Plan) -> list[Cell]:
-    """List the cells of a plan, those that share data next to each other.
+    """List the cells of a plan; those that share data are next to each other.
 
     Examples
     --------

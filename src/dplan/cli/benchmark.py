@@ -70,7 +70,7 @@ class _WithSuites(click.Command):
 @click.option(
     "--data-home",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder of the data sets.  [default: $DPLAN_DATA_HOME, else the platform's cache folder]",
+    help="Folder with the data sets.  [default: $DPLAN_DATA_HOME, else the platform's cache folder]",
 )
 @click.option(
     "-o",

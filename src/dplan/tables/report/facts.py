@@ -74,8 +74,8 @@ def gather(
     table : iterable of chunks
         As from `dplan.tables.chunks.chunks`.
     label, anomaly
-        A column that marks the anomalies of this table, and the values that do; without values, everything but 0, false,
-        empty and missing does.
+        A column that marks the anomalies of this table, and the values that do; without values, everything but 0,
+        false, empty and missing does.
     n_shown : int
         Rows with the highest scores that are shown with reasons.
     """
@@ -165,8 +165,8 @@ def _features(model: TableModel, rows: pl.DataFrame, prepared: Floats, highest: 
     for j, column in enumerate(model.preparation.columns_):
         parts = [array[:, groups == j].astype(np.float64) for array in (model.usual, prepared, highest)]
         spread = _text_spread if column.kind == "text" else _number_spread
-        labels, edges, shares, drift = spread(column, parts)
-        found.append(Feature(column, labels, edges, *shares, drift=drift, importance=float(importance[j])))
+        labels, edges, (background, table, top), drift = spread(column, parts)
+        found.append(Feature(column, labels, edges, background, table, top, drift, float(importance[j])))
     return sorted(found, key=lambda feature: -feature.importance)
 
 
@@ -206,7 +206,9 @@ def _number_spread(column: Column, parts: list[NDArray[np.float64]]) -> Spread:
         return ["false", "true"], None, shares, drift
     factor, shift, span = column.scaling()
     with np.errstate(over="ignore"):
-        values = np.nan_to_num((edges * span + shift) / factor)  # the largest float where there is none so large
+        values = np.nan_to_num(
+            (edges * span + shift) / factor
+        )  # the largest float where there is none so large
     if column.kind == "date":
         return [f"from {day(value)}" for value in values[:-1].tolist()], None, shares, drift
     return [], values, shares, drift

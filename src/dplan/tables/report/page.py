@@ -122,8 +122,8 @@ def _map(facts: Facts) -> Iterator[Block]:
     shades = np.clip((facts.place_scores - low) / (high - low if high > low else 1.0), 0, 1)
     yield Heading("Map")
     yield Paragraph(
-        "Rows that look similar to the detector are close together: a sample of the table and its alerts, projected on the "
-        "two main directions of the detector's representation. Redder and larger points have higher scores; rings are "
+        "Rows that look similar to the detector are close together: a sample of the table and its alerts, projected on "
+        "the two main directions of the detector's representation. Redder and larger points have higher scores; rings are "
         "known anomalies from training."
     )
     yield Figure(charts.scatter(facts.places, shades, facts.known_places, title="Map of the rows"))
@@ -140,7 +140,11 @@ def _learning(facts: Facts) -> Iterator[Block]:
     yield Paragraph(f"{name} per {x_label} during training.".capitalize())
     yield Figure(
         charts.line_chart(
-            {"table": line}, title="Learning curve", x_label=x_label, y_label=f"{name} per {x_label}", whole=True
+            {"table": line},
+            title="Learning curve",
+            x_label=x_label,
+            y_label=f"{name} per {x_label}",
+            whole=True,
         )
     )
 
@@ -151,13 +155,14 @@ def _members(model: TableModel) -> Iterator[Block]:
     kinds = kinds_of_members(model.detector)
     total = sum(kind.weight for kind in kinds)
     rows = [
-        [Entry(kind.name), Entry("", meter=kind.weight / total), Entry(f"{kind.weight:.2f}")] for kind in kinds
+        [Entry(kind.name), Entry("", meter=kind.weight / total), Entry(f"{kind.weight:.2f}")]
+        for kind in kinds
     ]
     yield Heading("What the score is made of")
     yield Paragraph(
         "The weight of each kind of member. All agents together have a weight of 1; kinds that give low ranks to known "
-        "anomalies which they did not learn from have less of it. Nearest neighbours and isolation forest find rows that "
-        "are unusual in themselves."
+        "anomalies which they did not learn from have less of it. Nearest neighbours and isolation forest find rows "
+        "that are unusual in themselves."
     )
     yield Grid(["members", "", "weight"], rows)
 
@@ -201,6 +206,10 @@ def _precision_and_recall(facts: Facts) -> Iterator[Block]:
     line = charts.Line([0.0, *recall[some].tolist()], [float(precision[0]), *precision[some].tolist()])
     yield Figure(
         charts.line_chart(
-            {"table": line}, title="Precision and recall", x_label="recall", y_label="precision", y_range=(0.0, 1.0)
+            {"table": line},
+            title="Precision and recall",
+            x_label="recall",
+            y_label="precision",
+            y_range=(0.0, 1.0),
         )
     )
