@@ -1,7 +1,7 @@
 """Recorded cells, run again: the version of a detector or data set must be raised when its scores change.
 
-`recorded.jsonl` was written by ``dplan benchmark run table2 --dataset covertype-mini -m every --runs 1``. When a change of
-scores is intended, raise the version and record it again.
+`recorded.jsonl` was written by ``dplan benchmark run table2 --dataset covertype-mini -m every --runs 1``. When a
+change of scores is intended, raise the version and record it again.
 """
 
 from pathlib import Path

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from dplan import variants
+from dplan.detectors import variants
 from dplan.datasets import Task, load, scenario
 from dplan.datasets.registry import CATALOG
 from dplan.detectors._registry import list_detectors

@@ -238,8 +238,8 @@ def _matches(every: Sequence[Side], title: str) -> Iterator[str]:
         names = np.array([title_of(name) for name in side.datasets])
         yield (
             f"Table 2: {REFERENCE}'s {title} (protocol {side.name}) averages "
-            f"{side.column(REFERENCE)[shared].mean():.3f}, compared with {paper.column(REFERENCE)[shared].mean():.3f} in "
-            f"the paper. It is within {_NEAR} of the "
+            f"{side.column(REFERENCE)[shared].mean():.3f}, compared with {paper.column(REFERENCE)[shared].mean():.3f} "
+            f"in the paper. It is within {_NEAR} of the "
             f"published value on {near.sum()} of {shared.sum()} data sets, lower by more than {_FAR} on "
             f"{listing(names[lower].tolist())}, and higher by more than {_FAR} on {listing(names[higher].tolist())}."
         )

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dplan._html.blocks import Block, Entry, Figure, Grid, Heading, Paragraph
 from dplan._html.charts import Line, critical_difference, panels
@@ -142,7 +141,7 @@ def _beside_the_paper(
         theirs = [published.figure(table, metric, dataset, method) for method in methods]
         rows.append([Entry(title_of(dataset)), *_entries(ours, theirs)])
     matrix = results.matrix(suite, protocol, metric, datasets, methods)
-    complete: NDArray[np.bool_] = ~np.isnan(matrix).any(axis=1)
+    complete = ~np.asarray(np.isnan(matrix).any(axis=1))
     averages: list[Spread | None] = [None] * len(methods)
     if complete.any():
         for i, method in enumerate(methods):

@@ -123,8 +123,8 @@ def _map(facts: Facts) -> Iterator[Block]:
     yield Heading("Map")
     yield Paragraph(
         "Rows that look similar to the detector are close together: a sample of the table and its alerts, projected on "
-        "the two main directions of the detector's representation. Redder and larger points have higher scores; rings are "
-        "known anomalies from training."
+        "the two main directions of the detector's representation. Redder and larger points have higher scores; rings "
+        "are known anomalies from training."
     )
     yield Figure(charts.scatter(facts.places, shades, facts.known_places, title="Map of the rows"))
 
