@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from dplan.detectors import variants
 from dplan.datasets import Task, load, scenario
 from dplan.datasets.registry import CATALOG
+from dplan.detectors import variants
 from dplan.detectors._registry import list_detectors
 from dplan.metrics import RankedScores, precision_at
 

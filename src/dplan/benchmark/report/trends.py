@@ -48,7 +48,8 @@ def trends(results: Results) -> Iterator[str]:
             yield (
                 f"Figure 3, {REFERENCE}'s average AUC-PR (protocol {protocol}): {before:.3f} with {first:g} % "
                 f"anomalies among the unlabelled rows, {after:.3f} with {last:g} %. "
-                f"{_how_often_best(groups, '%', '%')} The paper prints no numbers and says that {REFERENCE} stays ahead as in its Table 2."
+                f"{_how_often_best(groups, '%', '%')} The paper prints no numbers and says that {REFERENCE} "
+                "stays ahead as in its Table 2."
             )
     for protocol in results.protocols("steps"):
         yield from _steps(
