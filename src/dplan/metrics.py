@@ -2,12 +2,18 @@
 
 All areas are read off one sorting of the scores. scikit-learn would sort and validate again for every group of
 anomalies, which takes longer than some detectors take to fit.
+
+`average_precision` and `roc_auc` are scorers for scikit-learn's `cross_val_score`, `GridSearchCV` and their like. Its
+own take the highest scores for the positive class, while its outlier detectors give anomalies the lowest:
+``scoring="roc_auc"`` rates a perfect detector 0. These have the right sign, and take the labels that detectors take.
 """
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
-__all__ = ["RankedScores", "precision_at"]
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["RankedScores", "average_precision", "precision_at", "roc_auc"]
 
 Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -77,3 +83,53 @@ def precision_at(top: int, anomalous: Mask, scores: NDArray[np.floating]) -> flo
     above, level = scores > edge, scores == edge
     found = anomalous[above].sum() + anomalous[level].mean() * (top - above.sum())
     return float(found / top)
+
+
+def average_precision(estimator: Any, X: ArrayLike, y: ArrayLike) -> float:
+    """Score an estimator by AUC-PR, the area under the precision–recall curve; 1 is perfect.
+
+    Parameters
+    ----------
+    estimator : Detector or Pipeline
+        Anything fitted that has scikit-learn's `score_samples`.
+    X : array-like or frame of shape (n_rows, n_columns)
+        Rows.
+    y : array-like of shape (n_rows,)
+        Their labels: k ≥ 1 for an anomaly; 0 for an unlabelled row, which counts as normal; -1 for a row that someone
+        has checked and found normal.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import StratifiedKFold, cross_val_score
+    >>> from dplan import LogisticBaseline
+    >>> X = np.random.default_rng(0).normal(size=(300, 3))
+    >>> X[:30] += 3
+    >>> y = (np.arange(300) < 30).astype(int)
+    >>> found = cross_val_score(LogisticBaseline(), X, y, scoring=average_precision, cv=StratifiedKFold(3))
+    >>> bool((found > 0.9).all())
+    True
+    """
+    return _areas(estimator, X, y)[0]
+
+
+def roc_auc(estimator: Any, X: ArrayLike, y: ArrayLike) -> float:
+    """Score an estimator by AUC-ROC, the area under the ROC curve; 1 is perfect, 0.5 is chance.
+
+    Parameters
+    ----------
+    estimator, X, y
+        As in `average_precision`.
+    """
+    return _areas(estimator, X, y)[1]
+
+
+def _areas(estimator: Any, X: ArrayLike, y: ArrayLike) -> tuple[float, float]:
+    anomalous: Mask = np.asarray(y) > 0
+    scores = -np.asarray(estimator.score_samples(X), dtype=np.float64)
+    areas = RankedScores(scores).areas(anomalous, ~anomalous)
+    if areas is None:
+        raise ValueError(
+            f"{int(anomalous.sum())} of {len(anomalous)} rows are labelled as anomalies; some must be, and some not: "
+            "cross-validate with sklearn.model_selection.StratifiedKFold, in no more folds than there are anomalies."
+        )
+    return areas

@@ -89,3 +89,13 @@ def test_help_shows_every_suite_and_an_example(dplan):
     for name, suite in SUITES.items():
         assert re.search(rf"^  {name} +{re.escape(suite.title)}$", text, re.MULTILINE)
     assert "dplan benchmark run --quick" in text
+
+
+def test_help_is_quick():
+    code = (
+        "import sys; from dplan.cli.main import main\n"
+        "try: main(['benchmark', 'run', '--help'])\n"
+        "except SystemExit: print([m for m in ('sklearn', 'numba', 'polars', 'rich') if m in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "[]"

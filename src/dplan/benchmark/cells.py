@@ -84,8 +84,10 @@ def identity(record: Mapping[str, Any]) -> tuple[str, str]:
     >>> identity(cell.record())
     ('["table2", "dos", null, "unsw_nb15/dos-v1", "IForest", 0, "fixed"]', '{"bootstrap": true}')
     """
-    renamed = _detector_class(record["method"])._renamed if "changed" in record else {}
-    changed = {renamed.get(name, name): value for name, value in record.get("changed", {}).items()}
+    changed = dict(record.get("changed", {}))
+    if changed and record["method"] in method_names():  # and not a detector that is gone
+        renamed = _detector_class(record["method"])._renamed
+        changed = {renamed.get(name, name): value for name, value in changed.items()}
     return json.dumps([record[name] for name in PLACE]), json.dumps(changed, sort_keys=True)
 
 

@@ -16,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from dplan.exceptions import FolderInUseError, JournalError
+
 __all__ = ["FolderInUseError", "Journal", "JournalError", "read_journal"]
 
 NAME = "journal.jsonl"
@@ -36,14 +38,6 @@ _FIELDS: dict[str, dict[str, Any]] = {
     | {f"auc_{curve}_{group}": _OPTIONAL_NUMBER for curve in ("pr", "roc") for group in ("known", "unknown")},
     "failed": {"error": str, "traceback": str},
 }  # fmt: skip
-
-
-class JournalError(OSError):
-    """The journal cannot be read or written."""
-
-
-class FolderInUseError(JournalError):
-    """Another runner is writing to the folder."""
 
 
 class Journal:

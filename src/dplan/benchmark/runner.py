@@ -13,12 +13,9 @@ from dplan.benchmark.configuration import data_fingerprint, differences, machine
 from dplan.benchmark.journal import Journal
 from dplan.benchmark.suites import SUITES, Plan, cells_of, datasets_of
 from dplan.datasets import load
+from dplan.exceptions import ConfigurationError
 
 __all__ = ["ConfigurationError", "Listener", "Summary", "run"]
-
-
-class ConfigurationError(ValueError):
-    """The folder holds results that were produced with different settings."""
 
 
 class Listener(Protocol):
@@ -50,16 +47,6 @@ class Summary:
     skipped: int
     seconds: float
     overhead: float
-
-
-class Silence:
-    """A listener that does nothing."""
-
-    def start(self, cells: Sequence[Cell], skipped: int) -> None:
-        """Do nothing."""
-
-    def finish(self, cell: Cell, outcome: dict[str, Any]) -> None:
-        """Do nothing."""
 
 
 def run(
@@ -107,7 +94,6 @@ def run(
     >>> (first.done, first.skipped), (second.done, second.skipped)
     ((2, 0), (0, 2))
     """
-    listener = listener or Silence()
     cells = cells_of(plan)
     fingerprints, partial = {}, {}
     for name in datasets_of(cells):
@@ -117,7 +103,8 @@ def run(
     with Journal(output) as journal:
         finished = _check_and_list_finished(journal, cells, fingerprints)
         still_open = [number for number, cell in enumerate(cells) if identity(cell.record()) not in finished]
-        listener.start([cells[number] for number in still_open], len(cells) - len(still_open))
+        if listener is not None:
+            listener.start([cells[number] for number in still_open], len(cells) - len(still_open))
         started = time.perf_counter()
         if still_open:
             journal.append(
@@ -144,7 +131,8 @@ def run(
                 journal.append({"kind": "cell", **cell.record(), **_rounded(outcome)})
                 counts[outcome["status"]] += 1
                 busy += outcome.get("fit_seconds", 0.0) + outcome.get("score_seconds", 0.0)
-                listener.finish(cell, outcome)
+                if listener is not None:
+                    listener.finish(cell, outcome)
             capacity += width * (time.perf_counter() - began)
         seconds = time.perf_counter() - started
     overhead = 1.0 - busy / capacity if still_open else 0.0

@@ -13,18 +13,23 @@ suite               what it repeats
 ==================  ==============================================================================
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dplan.benchmark.cells import Cell, method_names
+from dplan.datasets.registry import CATALOG
 from dplan.datasets.scenario_ids import scenario_id, scenarios
+
+if TYPE_CHECKING:
+    from dplan.benchmark.cells import Cell
 
 __all__ = ["SUITES", "Plan", "Suite", "cells_of", "datasets_of"]
 
-PAPER_DATASETS = ("unsw_nb15", "annthyroid", "har", "covertype")
-EMBEDDED = ("covertype-mini",)
+PAPER_DATASETS = tuple(name for name, source in CATALOG.items() if source.page)
+EMBEDDED = tuple(name for name in CATALOG if name not in PAPER_DATASETS)  # what comes with the package
 # The only ones in the paper's Figures 2 and 3.
 _LEARNING = ("DPLAN", "DevNet", "DeepSAD", "DUA")
 
@@ -95,10 +100,14 @@ class Plan:
     quick: bool = False
 
     def __post_init__(self) -> None:
+        from dplan.benchmark.cells import (
+            method_names,  # takes a while, and `--help` needs the names of suites alone
+        )
+
         _check("suite", self.suites, SUITES)
         _check("method", (*self.methods, *self.parameters), method_names())
         _check("protocol", self.protocols, ("fixed", "resampled"))
-        _check("data set", self.datasets, (*PAPER_DATASETS, *EMBEDDED))
+        _check("data set", self.datasets, CATALOG)
         if self.runs < 1:
             raise ValueError(f"runs must be at least 1, not {self.runs}")
 
@@ -117,6 +126,8 @@ def cells_of(plan: Plan) -> list[Cell]:
     >>> cell.dataset, cell.x, cell.method, cell.parameters["hidden_units"]
     ('cottonwood', 10, 'DPLAN', (10,))
     """
+    from dplan.benchmark.cells import Cell
+
     cells: list[Cell] = []
     for name in plan.suites:
         suite = SUITES[name]

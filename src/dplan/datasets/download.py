@@ -23,6 +23,7 @@ from dplan._version import __version__
 from dplan.datasets.loading import Dataset, data_home, from_source
 from dplan.datasets.publishers import read_raw
 from dplan.datasets.registry import source_of
+from dplan.exceptions import DownloadError
 from dplan.persistence.atomic import written_whole
 
 __all__ = ["DownloadError", "Progress", "download", "fetch", "prepare", "sha256_of"]
@@ -34,10 +35,6 @@ _CHUNK = 1 << 16
 _TIMEOUT = 30.0  # seconds without a byte
 _MAX_BYTES = 1 << 30  # the largest archive has 60 MB
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-
-class DownloadError(OSError):
-    """A file could not be downloaded completely; the message says why and what to do."""
 
 
 def fetch(
