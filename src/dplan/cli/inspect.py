@@ -1,4 +1,4 @@
-"""``dplan inspect``: what stands in a model file."""
+"""``dplan inspect``: what a model file contains."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from typing import Any
 
 import click
 
-from dplan.cli._shared import MODEL, OneLineErrors, examples, say
+from dplan.cli._shared import MODEL, examples, say
 
 
 @click.command(
-    cls=OneLineErrors,
-    short_help="Print what stands in a model file.",
+    short_help="Print what a model file contains.",
     epilog=examples("dplan inspect fraud.dplan"),
 )
 @click.argument("model", type=MODEL)
 def inspect(model: Path) -> None:
-    """Print what stands in MODEL: detector, settings, columns with their ranges, training."""
-    from dplan import DPLANEnsemble
+    """Print what MODEL contains: detector, settings, columns with their ranges, training."""
+    from dplan.detectors.ensemble import DPLANEnsemble
     from dplan.persistence import model_file
     from dplan.tables.formatting import number
 
@@ -37,18 +36,18 @@ def inspect(model: Path) -> None:
     if summary.get("estimate"):
         estimate = summary["estimate"]
         say(
-            f"Held-out known anomalies: {estimate['known']}, half of them above "
+            f"Held-out known anomalies: {estimate['known']}; half of them rank above "
             f"{estimate['median_percentile']:.1f} % of unlabelled rows"
         )
     history = detector.history_
     if history:
         rounds = len(next(iter(history.values())))
         last = ", ".join(f"{name} {values[-1]:.4g}" for name, values in history.items() if values)
-        say(f"Training: {rounds} rounds; the last: {last}")
+        say(f"Training: {rounds} rounds; last round: {last}")
     if isinstance(detector, DPLANEnsemble):
         say("Weights in the score: " + ", ".join(_members(detector)))
     if found.preparation is None:
-        say("Features and the ranges that they had in training:")
+        say("Features and their ranges in training:")
         for name, low, high in _ranges(detector):
             say(f"  {name}: {number(low)} to {number(high)}")
     else:
@@ -77,7 +76,7 @@ def _ranges(detector: Any) -> list[tuple[str, float, float]]:
 
 
 def _members(detector: Any) -> list[str]:
-    """Tell how many agents of each kind there are and what they weigh together."""
+    """Return the number of agents of each kind and their total weight."""
     from dplan.tables.members import kinds_of_members
 
     return [
