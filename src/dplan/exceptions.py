@@ -1,19 +1,31 @@
-"""What this package warns about and raises under a name of its own.
+"""The errors and warnings that have a name of their own.
+
+::
+
+    DplanError
+    ├── ModelFileError      (also a ValueError)
+    ├── NonFiniteScoreError (also a ValueError)
+    ├── CellError           (also a ValueError)
+    ├── ConfigurationError  (also a ValueError)
+    ├── DownloadError       (also an OSError)
+    └── JournalError        (also an OSError)
+        └── FolderInUseError
+    NoLabelsWarning         (a UserWarning)
 
 All other errors are Python's and scikit-learn's: ValueError for bad values, TypeError for wrong types,
 NotFittedError.
 """
 
 
-class NoLabelsWarning(UserWarning):
-    """No row is labelled, or every row: a detector that learns from labels falls back to an unsupervised ranking."""
+class DplanError(Exception):
+    """Any error of this package that has a name of its own."""
 
 
-class ModelFileError(ValueError):
-    """A file is no model file, is damaged, or was written by a newer version of this package."""
+class ModelFileError(DplanError, ValueError):
+    """A file is not a dplan model file, is damaged, or was written by a newer version of this package."""
 
 
-class NonFiniteScoreError(ValueError):
+class NonFiniteScoreError(DplanError, ValueError):
     """A model gives a row a score that is infinite or not a number.
 
     Attributes
@@ -36,7 +48,7 @@ class NonFiniteScoreError(ValueError):
         return NonFiniteScoreError(self.row + rows, self.score)
 
 
-class CellError(ValueError):
+class CellError(DplanError, ValueError):
     """A cell of a table cannot be used.
 
     Attributes
@@ -62,6 +74,26 @@ class CellError(ValueError):
     def at(self, place: str) -> "CellError":
         """Return the same error with the place in the file."""
         return CellError(self.column, self.row, self.problem, place)
+
+
+class ConfigurationError(DplanError, ValueError):
+    """Benchmark results were produced with different settings, or with another version of the code or the data."""
+
+
+class DownloadError(DplanError, OSError):
+    """A data set could not be downloaded, or what came is not what its publisher publishes."""
+
+
+class JournalError(DplanError, OSError):
+    """A journal of benchmark results cannot be read or written."""
+
+
+class FolderInUseError(JournalError):
+    """Another benchmark run is writing to the same folder."""
+
+
+class NoLabelsWarning(UserWarning):
+    """No row is labelled, or every row: a detector that learns from labels falls back to an unsupervised ranking."""
 
 
 def shown(text: object) -> str:

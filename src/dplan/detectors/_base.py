@@ -8,7 +8,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,6 +38,8 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
     uses_labels = True
     is_random = True  # whether the seed makes a difference
+    version = 1  # of the scores: raised by hand when the same seed gives other ones
+    _renamed: ClassVar[Mapping[str, str]] = {}  # parameters that older files know by another name
 
     scale: bool
     contamination: float
