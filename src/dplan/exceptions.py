@@ -1,13 +1,43 @@
-"""What this package warns about and raises under a name of its own.
+"""The errors and warnings that have a name of their own.
+
+::
+
+    DplanError
+    ├── ModelFileError      (also a ValueError)
+    ├── ConfigurationError  (also a ValueError)
+    ├── DownloadError       (also an OSError)
+    └── JournalError        (also an OSError)
+        └── FolderInUseError
+    NoLabelsWarning         (a UserWarning)
 
 All other errors are Python's and scikit-learn's: ValueError for bad values, TypeError for wrong types,
 NotFittedError.
 """
 
 
+class DplanError(Exception):
+    """Any error of this package that has a name of its own."""
+
+
+class ModelFileError(DplanError, ValueError):
+    """A file is not a dplan model file, is damaged, or was written by a newer version of this package."""
+
+
+class ConfigurationError(DplanError, ValueError):
+    """Benchmark results were produced with different settings, or with another version of the code or the data."""
+
+
+class DownloadError(DplanError, OSError):
+    """A data set could not be downloaded, or what came is not what its publisher publishes."""
+
+
+class JournalError(DplanError, OSError):
+    """A journal of benchmark results cannot be read or written."""
+
+
+class FolderInUseError(JournalError):
+    """Another benchmark run is writing to the same folder."""
+
+
 class NoLabelsWarning(UserWarning):
     """No row is labelled, or every row: a detector that learns from labels falls back to an unsupervised ranking."""
-
-
-class ModelFileError(ValueError):
-    """A file is no model file, is damaged, or was written by a newer version of this package."""

@@ -20,7 +20,7 @@ def make_task(seed):
 
 @pytest.fixture(scope="module")
 def outcomes():
-    return compare(make_task, {"forest": IForest(n_trees=20), "logistic": LogisticBaseline()}, [0, 1, 2])
+    return compare(make_task, {"forest": IForest(n_estimators=20), "logistic": LogisticBaseline()}, [0, 1, 2])
 
 
 def test_every_detector_runs_once_per_seed(outcomes):

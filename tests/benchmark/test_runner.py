@@ -71,7 +71,7 @@ def test_a_failing_cell_is_recorded_with_its_traceback_and_does_not_stop_the_res
 def test_other_parameters_are_refused_and_the_folder_stays_as_it_is(small_plan, tmp_path):
     run(dataclasses.replace(small_plan, runs=1), tmp_path)
     before = (tmp_path / "journal.jsonl").read_bytes()
-    changed = dataclasses.replace(small_plan, parameters={"IForest": {"n_trees": 11}})
+    changed = dataclasses.replace(small_plan, parameters={"IForest": {"n_estimators": 11}})
     with pytest.raises(ConfigurationError, match="other parameters or rows"):
         run(changed, tmp_path)
     assert (tmp_path / "journal.jsonl").read_bytes() == before

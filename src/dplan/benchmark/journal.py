@@ -15,6 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from dplan.exceptions import FolderInUseError, JournalError
+
 __all__ = ["FolderInUseError", "Journal", "JournalError", "read_journal"]
 
 NAME = "journal.jsonl"
@@ -22,14 +24,6 @@ _PACKED_NAME = f"{NAME}.gz"
 _LOCK_NAME = "journal.lock"
 
 Record = dict[str, Any]
-
-
-class JournalError(OSError):
-    """The journal cannot be read or written."""
-
-
-class FolderInUseError(JournalError):
-    """Another runner writes into the folder."""
 
 
 class Journal:

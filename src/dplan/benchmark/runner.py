@@ -19,12 +19,9 @@ from dplan.benchmark.configuration import (
 from dplan.benchmark.journal import Journal
 from dplan.benchmark.suites import SUITES, Plan, cells_of, datasets_of
 from dplan.datasets import load
+from dplan.exceptions import ConfigurationError
 
 __all__ = ["ConfigurationError", "Listener", "Summary", "run"]
-
-
-class ConfigurationError(ValueError):
-    """The folder holds cells that were made otherwise."""
 
 
 class Listener(Protocol):

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dplan._version import __version__
+from dplan.exceptions import DownloadError
 
 __all__ = ["DownloadError", "Progress", "download", "sha256_of"]
 
@@ -25,10 +26,6 @@ Progress = Callable[[int, int | None], None]
 _CHUNK = 1 << 16
 _TIMEOUT = 30.0  # seconds without a byte
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-
-class DownloadError(OSError):
-    """A file could not be fetched whole; the message says why and what to do."""
 
 
 def download(

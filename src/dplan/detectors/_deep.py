@@ -8,7 +8,7 @@ A detector of this family is a subclass of `DeepDetector` that writes down three
 - a score: made of the network's outputs for the rows to be scored.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,8 @@ from dplan.detectors._base import Callback, Detector
 from dplan.detectors._checks import check_hidden_units, check_integer, check_number
 from dplan.detectors._isolation import labelled_or_stand_ins
 from dplan.detectors._minibatches import Indices
+from dplan.detectors._saving import NETWORK, check_network
+from dplan.detectors._terms import NetworkTerm, Term
 
 Sampler = Callable[[], Floats]
 Loss = Callable[[Floats], tuple[float, Floats]]
@@ -77,6 +79,10 @@ def train(
 class DeepDetector(Detector):
     """A detector that trains a small network on minibatches; the defaults are DevNet's."""
 
+    round_name = "epoch"
+    _saved = Detector._saved | NETWORK
+    _output_weights: tuple[float, ...] = ()  # if the score is a weighted sum of the network's outputs
+
     def __init__(
         self,
         *,
@@ -111,6 +117,22 @@ class DeepDetector(Detector):
         check_integer("batch_size", self.batch_size, minimum=4)
         check_number("learning_rate", self.learning_rate, "(0, inf)")
         check_number("l2", self.l2, "[0, inf)")
+
+    def _terms(self) -> Sequence[Term]:
+        if not self._output_weights:
+            return super()._terms()
+        return [NetworkTerm(self.weights_, self.layer_sizes_, np.array(self._output_weights))]
+
+    def _embed(self, rows: Floats) -> Floats:
+        embedded: Floats = perceptron.embed(self.weights_, self.layer_sizes_, rows)
+        return embedded
+
+    def _expected_rounds(self) -> int:
+        return int(self.n_epochs)
+
+    def _check_saved(self) -> None:
+        super()._check_saved()
+        check_network(self, len(self._output_weights) or None)
 
     def _parts(
         self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator

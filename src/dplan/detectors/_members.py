@@ -27,7 +27,6 @@ class Member(NamedTuple):
     middle: float
     spread: float
     error: float  # the mean share of unlabelled rows above its held-out anomalies; NaN if it held none out
-    usual: NDArray[np.float64]  # what it makes of unlabelled rows, standardised
 
 
 def boosted_trees(rows: Floats, known: NDArray[np.bool_], n_rounds: int, rng: np.random.Generator) -> Trees:
@@ -69,7 +68,7 @@ def standardised(
     below = 0.5 * (np.searchsorted(ordered, held_out) + np.searchsorted(ordered, held_out, side="right"))
     error = 1.0 - float(below.mean()) / len(usual) if len(held_out) else np.nan
     spread = float(spread) or 1.0
-    return Member(kind, theta, trees, float(middle), spread, error, (usual - middle) / spread)
+    return Member(kind, theta, trees, float(middle), spread, error)
 
 
 def agent_weights(agents: Sequence[Member]) -> NDArray[np.float64]:

@@ -109,6 +109,11 @@ _ENTRIES = [
 ]
 
 
+def entry_of(name: Any) -> Entry | None:
+    """Return the entry of a detector, or None if there is no detector of that name."""
+    return next((entry for entry in _ENTRIES if entry.name == name), None)
+
+
 def list_detectors() -> list[Entry]:
     """Return every detector of this package, without importing any of them.
 

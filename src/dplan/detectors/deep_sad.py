@@ -1,5 +1,7 @@
 """Deep SAD (Ruff et al., ICLR 2020), as the DPLAN paper adapts it to labelled anomalies only."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,8 @@ from dplan.detectors._base import Callback
 from dplan.detectors._checks import check_choice, check_hidden_units, check_number
 from dplan.detectors._deep import DeepDetector, Network, new_network
 from dplan.detectors._minibatches import HalfAndHalf, Indices, weighted_mean
+from dplan.detectors._saving import Array, same
+from dplan.detectors._terms import ScoreTerm, Term
 
 LOSSES = {
     "margin": False,  # labelled anomalies stay at least a margin away from the centre: the DPLAN paper's
@@ -87,6 +91,8 @@ class DeepSAD(DeepDetector):
     True
     """
 
+    _saved = DeepDetector._saved | {"centre_": Array()}
+
     def __init__(
         self,
         *,
@@ -143,6 +149,32 @@ class DeepSAD(DeepDetector):
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
         return squared_distances(perceptron.outputs(self.weights_, self.layer_sizes_, rows), self.centre_)
+
+    def _terms(self) -> Sequence[Term]:
+        return [SphereTerm(self._score, self.weights_, self.layer_sizes_, self.centre_)]
+
+    def _embed(self, rows: Floats) -> Floats:
+        represented: Floats = perceptron.represent(self.weights_, self.layer_sizes_, rows)
+        return represented
+
+    def _check_saved(self) -> None:
+        super()._check_saved()
+        same(self.centre_.shape, (int(self.layer_sizes_[-1]),), "centre_")
+
+
+@dataclass(frozen=True, eq=False)
+class SphereTerm(ScoreTerm):
+    """The squared distance of a row's representation from the centre."""
+
+    theta: Floats
+    sizes: Sizes
+    centre: Floats
+
+    def to_onnx(self, graph: Any, rows: str) -> str:
+        """See `Term`."""
+        represented = graph.add("Relu", graph.network(self.theta, self.sizes, rows))
+        gaps = graph.add("Sub", represented, graph.constant(self.centre))
+        return str(graph.add("ReduceSum", graph.add("Mul", gaps, gaps), graph.second_axis(), keepdims=0))
 
 
 def without_biases(

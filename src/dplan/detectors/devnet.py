@@ -75,6 +75,8 @@ class DevNet(DeepDetector):
     True
     """
 
+    _output_weights = (1.0,)
+
     def __init__(
         self,
         *,

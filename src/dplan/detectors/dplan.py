@@ -1,17 +1,18 @@
 """DPLAN: deep Q-learning with partially labelled anomalies (Pang et al., KDD 2021)."""
 
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dplan._kernels import perceptron
 from dplan._kernels.perceptron import Floats
 from dplan.agent.environment import ANOMALOUS, SAMPLERS, STRETCH_ROWS, World, ring_order
 from dplan.agent.intrinsic import FEATURES, SCALINGS, new_novelty
-from dplan.agent.network import OPTIMIZERS, Learning, new_agent
+from dplan.agent.network import N_ACTIONS, OPTIMIZERS, Learning, new_agent
 from dplan.agent.training import Schedule, new_memory, train
-from dplan.detectors._base import Callback, Detector
+from dplan.detectors._base import Callback
 from dplan.detectors._checks import (
     check_choice,
     check_flag,
@@ -19,6 +20,9 @@ from dplan.detectors._checks import (
     check_integer,
     check_number,
 )
+from dplan.detectors._continuing import ContinuingDetector
+from dplan.detectors._saving import NETWORK, check_network
+from dplan.detectors._terms import NetworkTerm, Term
 
 _COUNTS = {
     "n_steps": 1,
@@ -47,7 +51,7 @@ _NUMBERS = {
 }
 
 
-class DPLAN(Detector):
+class DPLAN(ContinuingDetector):
     """Deep Q-learning with partially labelled anomalies.
 
     An agent walks through the rows of a table and calls each one normal or anomalous. An external reward teaches it
@@ -185,6 +189,9 @@ class DPLAN(Detector):
     True
     """
 
+    round_name = "episode"
+    _saved = ContinuingDetector._saved | NETWORK
+
     def __init__(
         self,
         *,
@@ -268,31 +275,10 @@ class DPLAN(Detector):
         check_choice("novelty_features", self.novelty_features, FEATURES)
         check_choice("novelty_scaling", self.novelty_scaling, SCALINGS)
 
-    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Go on training from the current weights, for instance when new labels have arrived.
-
-        The agent learns for as many steps as `fit` does after its warm-up, with ε at its end value, after one episode
-        that fills the replay memory. It sees only the rows that are passed here, scaled as in `fit`: pass earlier
-        known anomalies and some earlier unlabelled rows again, or it forgets them.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_columns)
-            Rows with the columns of the training table.
-        y : array-like of shape (n_rows,), default=None
-            As in `fit`.
-
-        Returns
-        -------
-        self
-            `history_` goes on, `offset_` is set anew. Before the first `fit`, this is `fit`.
-        """
-        return self._continue(X, y, self._go_on)
-
     def _fit(self, X: NDArray[np.floating], labels: NDArray[np.int64], rng: np.random.Generator) -> None:
         self._train(X, labels, rng)
 
-    def _go_on(self, X: NDArray[np.floating], labels: NDArray[np.int64], rng: np.random.Generator) -> None:
+    def _resume(self, X: NDArray[np.floating], labels: NDArray[np.int64], rng: np.random.Generator) -> None:
         self._train(X, labels, rng, self.weights_)
 
     def _train(
@@ -302,7 +288,7 @@ class DPLAN(Detector):
         rng: np.random.Generator,
         weights: Floats | None = None,
     ) -> None:
-        """Train a new agent or, given weights, go on with one that has them."""
+        """Train a new agent or, given weights, continue with one that has them."""
         labelled, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
         order = ring_order(labelled, unlabelled, max(self.subsample_size, self.tree_size), rng)
         world = World(
@@ -315,7 +301,7 @@ class DPLAN(Detector):
             sampler=SAMPLERS[self.sampler],
         )
         agent = new_agent(X.shape[1], check_hidden_units(self.hidden_units), rng)
-        schedule = self._schedule()
+        schedule = Schedule(**self._as(Schedule))
         if weights is not None:
             agent.theta[:] = agent.target[:] = weights
             warmup_steps = min(schedule.warmup_steps, schedule.episode_steps)
@@ -335,7 +321,7 @@ class DPLAN(Detector):
         memory = new_memory(int(min(self.replay_size, schedule.n_steps)))
         self.weights_, self.layer_sizes_ = agent.theta, agent.sizes
         for episode in train(
-            agent, world, novelty, memory, schedule, self._learning(), int(self.batch_size), rng
+            agent, world, novelty, memory, schedule, Learning(**self._as(Learning)), int(self.batch_size), rng
         ):
             if self._record(**episode._asdict()):
                 break
@@ -344,27 +330,32 @@ class DPLAN(Detector):
         values = perceptron.outputs(self.weights_, self.layer_sizes_, rows)
         return values[:, ANOMALOUS]
 
-    def _schedule(self) -> Schedule:
-        return Schedule(
-            n_steps=int(self.n_steps),
-            episode_steps=int(self.episode_steps),
-            warmup_steps=int(self.warmup_steps),
-            target_update_steps=int(self.target_update_steps),
-            novelty_update_steps=int(self.novelty_update_steps),
-            epsilon_start=float(self.epsilon_start),
-            epsilon_end=float(self.epsilon_end),
-            epsilon_steps=int(self.epsilon_steps),
-            intrinsic_reward=bool(self.intrinsic_reward),
-        )
+    def _terms(self) -> Sequence[Term]:
+        weights = np.zeros(N_ACTIONS)
+        weights[ANOMALOUS] = 1.0
+        return [NetworkTerm(self.weights_, self.layer_sizes_, weights)]
 
-    def _learning(self) -> Learning:
-        return Learning(
-            discount=float(self.discount),
-            learning_rate=float(self.learning_rate),
-            gradient_decay=float(self.gradient_decay),
-            min_squared_gradient=float(self.min_squared_gradient),
-            momentum=float(self.momentum),
-            l2=float(self.l2),
-            dropout=float(self.dropout),
-            optimizer=OPTIMIZERS[self.optimizer],
-        )
+    def _embed(self, rows: Floats) -> Floats:
+        embedded: Floats = perceptron.embed(self.weights_, self.layer_sizes_, rows)
+        return embedded
+
+    def _expected_rounds(self) -> int:
+        return -(-int(self.n_steps) // int(self.episode_steps))
+
+    def _check_saved(self) -> None:
+        super()._check_saved()
+        check_network(self, N_ACTIONS)
+
+    def _check_can_continue(self) -> None:
+        layers = tuple(self.layer_sizes_[1:-1].tolist())
+        if check_hidden_units(self.hidden_units) != layers:
+            raise ValueError(
+                f"the agent has hidden layers of {layers} units and cannot continue with hidden_units="
+                f"{self.hidden_units!r}; leave hidden_units as it was, or call fit."
+            )
+
+    def _as(self, settings: type[Schedule] | type[Learning]) -> dict[str, Any]:
+        """Return the parameters that a record of settings has, in the types that it declares."""
+        values = {name: getattr(self, name) for name in settings._fields}
+        values = {name: OPTIMIZERS[value] if name == "optimizer" else value for name, value in values.items()}
+        return {name: settings.__annotations__[name](value) for name, value in values.items()}

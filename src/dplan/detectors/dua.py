@@ -10,6 +10,7 @@ from dplan.detectors._base import Callback
 from dplan.detectors._checks import check_number
 from dplan.detectors._isolation import split_off_most_isolated
 from dplan.detectors._minibatches import Indices
+from dplan.detectors._saving import Array
 from dplan.detectors.devnet import DevNet
 
 # The shares that the paper tried; it reports the best of them, the second.
@@ -81,6 +82,8 @@ class DUA(DevNet):
     >>> len(detector.pseudo_anomalies_)
     10
     """
+
+    _saved = DevNet._saved | {"pseudo_anomalies_": Array(np.int64, may_be_empty=True)}
 
     def __init__(
         self,

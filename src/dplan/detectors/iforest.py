@@ -1,6 +1,7 @@
 """iForest: isolation forest (Liu et al., ICDM 2008), by scikit-learn."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,8 @@ from dplan._kernels.trees import Trees, depth_of_nodes, join_trees, one_tree, su
 from dplan.detectors._base import Callback, Detector
 from dplan.detectors._checks import check_integer
 from dplan.detectors._minibatches import Indices
+from dplan.detectors._saving import Number, TreeArrays
+from dplan.detectors._terms import ForestTerm, Term
 
 
 class IForest(Detector):
@@ -22,9 +25,9 @@ class IForest(Detector):
 
     Parameters
     ----------
-    n_trees : int, default=100
+    n_estimators : int, default=100
         Trees of the forest. From the paper.
-    tree_size : int, default=256
+    max_samples : int, default=256
         Rows per tree. From the paper.
     scale : bool, default=True
         Scale every column to [0, 1] by the training rows. It does not change the ranking beyond rounding.
@@ -42,7 +45,7 @@ class IForest(Detector):
     trees_ : tuple of ndarray
         The nodes of all trees: roots, depths, children, features, thresholds and the path length of leaves.
     usual_path_length_ : float
-        Path lengths are measured by this: the mean depth of a search among `tree_size` rows.
+        Path lengths are measured by this: the mean depth of a search among `max_samples` rows.
     history_ : dict of list
         One entry: trees and seconds.
 
@@ -61,20 +64,22 @@ class IForest(Detector):
     """
 
     uses_labels = False
+    _saved = Detector._saved | {"usual_path_length_": Number(), "trees_": TreeArrays()}
+    _renamed: ClassVar[dict[str, str]] = {"n_trees": "n_estimators", "tree_size": "max_samples"}
 
     def __init__(
         self,
         *,
-        n_trees: int = 100,
-        tree_size: int = 256,
+        n_estimators: int = 100,
+        max_samples: int = 256,
         scale: bool = True,
         contamination: float = 0.02,
         random_state: Any = None,
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_trees = n_trees
-        self.tree_size = tree_size
+        self.n_estimators = n_estimators
+        self.max_samples = max_samples
         self.scale = scale
         self.contamination = contamination
         self.random_state = random_state
@@ -82,23 +87,31 @@ class IForest(Detector):
         self.verbose = verbose
 
     def _check_parameters(self) -> None:
-        check_integer("n_trees", self.n_trees, minimum=1)
-        check_integer("tree_size", self.tree_size, minimum=2)
+        check_integer("n_estimators", self.n_estimators, minimum=1)
+        check_integer("max_samples", self.max_samples, minimum=2)
 
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
         rows = self._arrange(X, np.flatnonzero(labels == 0))
         forest = IsolationForest(
-            n_estimators=int(self.n_trees),
-            max_samples=min(int(self.tree_size), len(rows)),
+            n_estimators=int(self.n_estimators),
+            max_samples=min(int(self.max_samples), len(rows)),
             random_state=int(rng.integers(2**31)),
         ).fit(rows)
         self.trees_ = join_trees([path_lengths(tree.tree_) for tree in forest.estimators_])
         self.usual_path_length_ = average_path_length(forest.max_samples_)
-        self._record(trees=float(self.n_trees))
+        self._record(trees=float(self.n_estimators))
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
         mean_length = sum_of_leaves(self.trees_, rows) / len(self.trees_.roots)
         return np.exp2(-mean_length / max(self.usual_path_length_, 1.0))
+
+    def _terms(self) -> Sequence[Term]:
+        return [ForestTerm(self.trees_, max(self.usual_path_length_, 1.0))]
+
+    def _check_saved(self) -> None:
+        super()._check_saved()
+        if len(self.trees_.roots) == 0:
+            raise ValueError("the forest has no tree")
 
 
 def path_lengths(tree: Any) -> Trees:

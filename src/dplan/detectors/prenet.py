@@ -1,5 +1,7 @@
 """PReNet: pairwise relation prediction (Pang et al., KDD 2023)."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,8 @@ from dplan._kernels.perceptron import Floats
 from dplan.detectors._checks import check_hidden_units
 from dplan.detectors._deep import DeepDetector, new_network
 from dplan.detectors._minibatches import Indices, gather, one_by_one
+from dplan.detectors._saving import COLUMNS, Array, Number
+from dplan.detectors._terms import ConstantTerm, Term
 
 # What a pair is worth: anomaly–anomaly, anomaly–unlabelled, unlabelled–unlabelled.
 BOTH, ONE, NEITHER = 8.0, 4.0, 0.0
@@ -83,6 +87,9 @@ class PReNet(DeepDetector):
     True
     """
 
+    _saved = DeepDetector._saved | {"reference_rows_": Array(shape=(None, COLUMNS)), "reference_score_": Number()}
+    _output_weights = (0.5, 0.5)
+
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
         rows, anomalies, unlabelled = self._parts(X, labels, rng)
         sampler = Pairs(rows, anomalies, unlabelled, int(self.batch_size), rng)
@@ -107,6 +114,9 @@ class PReNet(DeepDetector):
     def _score(self, rows: Floats) -> NDArray[np.floating]:
         shares = perceptron.outputs(self.weights_, self.layer_sizes_, rows)
         return mean_relation(shares, self.reference_score_)
+
+    def _terms(self) -> Sequence[Term]:
+        return [*super()._terms(), ConstantTerm(0.5 * self.reference_score_)]
 
 
 @compiled

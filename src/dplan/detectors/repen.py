@@ -12,6 +12,7 @@ from dplan.detectors._base import Callback
 from dplan.detectors._checks import check_hidden_units, check_integer, check_number
 from dplan.detectors._deep import DeepDetector, Step, new_network
 from dplan.detectors._minibatches import Indices, WeightedChoice, gather, one_by_one
+from dplan.detectors._saving import COLUMNS, Array, same
 
 # Adadelta as in Keras: the share that running means keep, and what is added under the roots.
 _DECAY, _EPSILON = 0.95, 1e-7
@@ -85,6 +86,10 @@ class REPEN(DeepDetector):
     """
 
     uses_labels = False
+    _saved = DeepDetector._saved | {
+        "reference_rows_": Array(shape=(None, COLUMNS)),
+        "references_": Array(shape=(None, None, None)),
+    }
 
     def __init__(
         self,
@@ -126,11 +131,13 @@ class REPEN(DeepDetector):
         check_number("margin", self.margin, "(0, inf)")
         check_number("learning_rate", self.learning_rate, "(0, inf)")
 
-    def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
-        rows = self._arrange(X, np.flatnonzero(labels == 0))
-        scores = lesinn(rows, in_columns(self._random_samples(rows, rng), int(self.n_samples)))
+    def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> Indices:
+        unlabelled = np.flatnonzero(labels == 0)
+        rows = self._arrange(X, unlabelled)
+        scores = lesinn(rows, in_columns(rows[self._random_samples(len(rows), rng)], int(self.n_samples)))
         triplets = Triplets(rows, scores, int(self.batch_size), rng)
-        self.reference_rows_ = self._random_samples(rows, rng)
+        references = self._random_samples(len(rows), rng)
+        self.reference_rows_ = rows[references]
         margin = float(self.margin)
 
         def loss(outputs: Floats) -> tuple[float, Floats]:
@@ -142,11 +149,12 @@ class REPEN(DeepDetector):
         step = adadelta(len(network.theta), float(self.learning_rate))
         n_batches = self.epoch_batches or min(max(1, len(rows) // int(self.batch_size)), _MOST_BATCHES)
         self._learn(network, triplets, loss, step, int(n_batches))
+        return unlabelled[references]
 
-    def _random_samples(self, rows: Floats, rng: np.random.Generator) -> Floats:
-        size = min(int(self.sample_size), len(rows))
-        chosen = [rng.choice(len(rows), size, replace=False) for _ in range(int(self.n_samples))]
-        return rows[np.concatenate(chosen)]
+    def _random_samples(self, n_rows: int, rng: np.random.Generator) -> Indices:
+        """Draw the numbers of the rows of all samples, one sample after the other."""
+        size = min(int(self.sample_size), n_rows)
+        return np.concatenate([rng.choice(n_rows, size, replace=False) for _ in range(int(self.n_samples))])
 
     def _keep(self, theta: Floats) -> None:
         super()._keep(theta)
@@ -154,7 +162,15 @@ class REPEN(DeepDetector):
         self.references_ = in_columns(represented, int(self.n_samples))
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        return lesinn(perceptron.represent(self.weights_, self.layer_sizes_, rows), self.references_)
+        return lesinn(self._embed(rows), self.references_)
+
+    def _embed(self, rows: Floats) -> Floats:
+        represented: Floats = perceptron.represent(self.weights_, self.layer_sizes_, rows)
+        return represented
+
+    def _check_saved(self) -> None:
+        super()._check_saved()
+        same(len(self.references_), int(self.layer_sizes_[-1]), "references_")
 
 
 def in_columns(sampled: Floats, n_samples: int) -> Floats:

@@ -43,7 +43,7 @@ def write(path: str | Path, tensors: Mapping[str, NDArray[Any]], metadata: Mappi
     for name, tensor in tensors.items():
         kind = next((kind for kind, dtype in _TYPES.items() if dtype == tensor.dtype), None)
         if kind is None:
-            raise TypeError(f"a model file holds no arrays of {tensor.dtype}, such as {name!r}")
+            raise TypeError(f"a model file cannot hold arrays of {tensor.dtype}, such as {name!r}")
         blocks.append(np.ascontiguousarray(tensor).tobytes())
         place = [end, end := end + len(blocks[-1])]
         table[name] = {"dtype": kind, "shape": list(tensor.shape), "data_offsets": place}
@@ -86,7 +86,7 @@ def _content(source: str | Path | bytes) -> bytearray:
         size = len(source) if isinstance(source, bytes) else os.fstat(file.fileno()).st_size
         start = file.read(_DIGEST.stop)
         if not start[8:].startswith(_PREFIX) or len(start) < _DIGEST.stop:
-            raise ModelFileError(f"{path.name} is no model file of dplan{_guess(start)}")
+            raise ModelFileError(f"{path.name} is not a dplan model file{_guess(start)}")
         if size > _MAX_FILE:
             raise ModelFileError(f"{path.name} has {size:,} bytes; a model file has at most {_MAX_FILE:,}")
         return bytearray(start + file.read(_MAX_FILE))
@@ -116,7 +116,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no number")
+    raise ValueError(f"{constant} is not a number")
 
 
 def _damaged(path: str | Path, why: str) -> ModelFileError:

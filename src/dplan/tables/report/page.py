@@ -10,9 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan._version import __version__
-from dplan.detectors.ensemble import DPLANEnsemble
 from dplan.tables.formatting import number, typical, value
-from dplan.tables.members import kinds_of_members
 from dplan.tables.model import TableModel
 from dplan.tables.report import svg
 from dplan.tables.report.facts import Facts, Feature
@@ -73,7 +71,7 @@ def page(facts: Facts, model: TableModel, *, model_name: str, table_name: str) -
         _highest(facts, model),
         _main_features(facts.features[:_SHOWN_FEATURES], model),
         _map(facts),
-        _learning(facts),
+        _learning(facts, model.detector.round_name),
         _members(model),
         _drift(facts),
         _judgement(facts),
@@ -183,23 +181,22 @@ def _map(facts: Facts) -> str:
     )
 
 
-def _learning(facts: Facts) -> str:
+def _learning(facts: Facts, round_name: str) -> str:
     name = next((name for name in ("reward", "loss") if name in facts.history), None)
     if name is None:
         return ""
     points = [(i + 1.0, y) for i, y in enumerate(facts.history[name]) if np.isfinite(y)]
     if len(points) < 2:
         return ""
-    what = "reward per episode" if name == "reward" else "loss per epoch"
-    x_title = "episode" if name == "reward" else "epoch"
-    picture = svg.curve(points, title="Learning curve", x_title=x_title, y_title=what, width=900, whole=True)
+    what = f"{name} per {round_name}"
+    picture = svg.curve(points, title="Learning curve", x_title=round_name, y_title=what, width=900, whole=True)
     return f"<h2>Learning curve</h2><p>{what.capitalize()} during training.</p>{picture}"
 
 
 def _members(model: TableModel) -> str:
-    if not isinstance(model.detector, DPLANEnsemble):
+    kinds = model.detector._member_kinds()
+    if not kinds:
         return ""
-    kinds = kinds_of_members(model.detector)
     total = sum(kind.weight for kind in kinds)
     rows = [
         f'<tr><td>{escape(kind.name)}</td><td><div class="meter"><i style="width:{100 * kind.weight / total:.0f}%"></i>'

@@ -1,7 +1,7 @@
-"""What replacing a feature changes in sums of leaves; changes are those of `dplan.explain.network`.
+"""What replacing a feature changes in sums of leaves; changes are those of `dplan._kernels.replaced_network`.
 
 A row's leaf changes only if, on the row's own path, a node that asks about the feature sends the other row elsewhere;
-at the first such node the path is left for good. From there, all usual rows that left it go down together, as a set:
+at the first such node the path is left for good. From there, all background rows that left it go down together, as a set:
 where the row decides, the set goes one way, and where its own rows decide, it is parted. Sets are bits of 64-bit words.
 """
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dplan._kernels.compile import compiled
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.trees import Trees
-from dplan.explain.network import Changes, Indices
+from dplan._kernels.replaced_network import Changes, Indices
 
 Sets = NDArray[np.uint64]
 
@@ -26,15 +26,15 @@ for _place in range(64):
 
 
 class Walked(NamedTuple):
-    """Where usual rows go in trees; arrays are per node unless they say otherwise."""
+    """Where background rows go in trees; arrays are per node unless they say otherwise."""
 
     here: Sets  # (nodes, words): the rows whose path comes here
     right: Sets  # (nodes, words): the rows that would go right from here
     earlier: Indices  # the nearest node above that asks about the same feature, or -1
     side: Indices  # on which side of that one this node lies
-    parting: Indices  # (their number): the nodes where usual rows can part, tree by tree, from the root down
+    parting: Indices  # (their number): the nodes where background rows can part, tree by tree, from the root down
     first: Indices  # (trees + 1): where each tree's begin
-    leaves: NDArray[np.float64]  # (trees, usual rows): the value of each row's leaf
+    leaves: NDArray[np.float64]  # (trees, background rows): the value of each row's leaf
 
 
 class Memory(NamedTuple):
@@ -43,11 +43,11 @@ class Memory(NamedTuple):
     steps: Indices  # (nodes): where the row goes
     gone: NDArray[
         np.bool_
-    ]  # (nodes): whether usual rows that come here have left their path by this node's feature
+    ]  # (nodes): whether background rows that come here have left their path by this node's feature
     following: (
-        Sets  # (nodes, words): the usual rows that go with the row wherever this node's feature is asked
+        Sets  # (nodes, words): the background rows that go with the row wherever this node's feature is asked
     )
-    before: NDArray[np.float64]  # (2, usual rows): the leaves of usual rows, and the row's leaf
+    before: NDArray[np.float64]  # (2, background rows): the leaves of background rows, and the row's leaf
     nodes: Indices  # (levels): still to visit,
     sets: Sets  # (levels, words): and by whom
 
@@ -57,20 +57,20 @@ def changes_of_trees(
     trees: Trees,
     weights: NDArray[np.float64],
     rows: Floats,
-    usual: Floats,
+    background: Floats,
     feature_of: Indices,
     n_features: int,
 ) -> Changes:
     """Return the changes of the sum of weighted leaves."""
-    walked, memory = _walk(trees, usual, feature_of)
+    walked, memory = _walk(trees, background, feature_of)
     changes = np.empty((2, len(rows), n_features))
     for i in range(len(rows)):
-        moved = np.zeros((2, n_features, len(usual)))
+        moved = np.zeros((2, n_features, len(background)))
         for tree in range(len(trees.roots)):
             _move(trees, walked, memory, tree, weights[tree], rows[i], feature_of, moved)
         for which in range(2):
             for feature in range(n_features):
-                changes[which, i, feature] = moved[which, feature].sum() / len(usual)
+                changes[which, i, feature] = moved[which, feature].sum() / len(background)
     return changes
 
 
@@ -80,61 +80,61 @@ def changes_of_forest(
     usual_path_length: float,
     weight: float,
     rows: Floats,
-    usual: Floats,
+    background: Floats,
     feature_of: Indices,
     n_features: int,
 ) -> Changes:
     """Return the changes of an isolation forest's score: path lengths add up, and the score is taken of their sum."""
-    n_trees, n_usual = len(forest.roots), len(usual)
-    walked, memory = _walk(forest, usual, feature_of)
+    n_trees, n_background = len(forest.roots), len(background)
+    walked, memory = _walk(forest, background, feature_of)
     rate = -1.0 / (n_trees * usual_path_length)
-    lengths, scores = np.empty((2, n_usual)), np.empty((2, n_usual))
+    lengths, scores = np.empty((2, n_background)), np.empty((2, n_background))
     lengths[0] = walked.leaves.sum(axis=0)
     changes = np.zeros((2, len(rows), n_features))
     for i in range(len(rows)):
-        moved = np.zeros((2, n_features, n_usual))
+        moved = np.zeros((2, n_features, n_background))
         lengths[1] = 0.0
         for tree in range(n_trees):
             lengths[1] += _move(forest, walked, memory, tree, 1.0, rows[i], feature_of, moved)
         scores[:] = 2 ** (rate * lengths)
         for which in range(2):
             for feature in range(n_features):
-                for b in range(n_usual):
+                for b in range(n_background):
                     change = moved[which, feature, b]
                     if change != 0:
                         after = 2 ** (rate * (lengths[which, b] + change))
-                        changes[which, i, feature] += weight / n_usual * (after - scores[which, b])
+                        changes[which, i, feature] += weight / n_background * (after - scores[which, b])
     return changes
 
 
 @compiled
-def _walk(trees: Trees, usual: Floats, feature_of: Indices) -> tuple[Walked, Memory]:
-    """Send the usual rows down every tree, once for all rows that are to be explained."""
-    n_nodes, n_usual, n_trees = len(trees.values), len(usual), len(trees.roots)
-    n_words = (n_usual + 63) // 64
+def _walk(trees: Trees, background: Floats, feature_of: Indices) -> tuple[Walked, Memory]:
+    """Send the background rows down every tree, once for all rows that are to be explained."""
+    n_nodes, n_background, n_trees = len(trees.values), len(background), len(trees.roots)
+    n_words = (n_background + 63) // 64
     here = np.zeros((n_nodes, n_words), dtype=np.uint64)
     right = np.zeros((n_nodes, n_words), dtype=np.uint64)
     depths, parents = np.zeros(n_nodes, dtype=np.int64), np.full(n_nodes, -1)
     earlier, side = np.full(n_nodes, -1), np.zeros(n_nodes, dtype=np.int64)
     parting, first, n_parting = np.empty(n_nodes, np.int64), np.zeros(n_trees + 1, np.int64), 0
-    leaves = np.empty((n_trees, n_usual))
+    leaves = np.empty((n_trees, n_background))
     waiting = np.empty(n_nodes, dtype=np.int64)
     for tree in range(n_trees):
         first[tree] = n_parting
         n_waiting, waiting[0] = 1, trees.roots[tree]
-        for b in range(n_usual):
+        for b in range(n_background):
             here[trees.roots[tree], b // 64] |= _ONE << np.uint64(b % 64)
         while n_waiting > 0:
             n_waiting -= 1
             node = waiting[n_waiting]
             if trees.children[node, 0] == node:
-                for b in range(n_usual):
+                for b in range(n_background):
                     if (here[node, b // 64] >> np.uint64(b % 64)) & _ONE:
                         leaves[tree, b] = trees.values[node]
                 continue
             column, threshold = trees.features[node], trees.thresholds[node]
-            for b in range(n_usual):
-                if usual[b, column] > threshold:
+            for b in range(n_background):
+                if background[b, column] > threshold:
                     right[node, b // 64] |= _ONE << np.uint64(b % 64)
             if not np.isinf(threshold):  # else it sends all to one side, as nodes that pad a tree do
                 if here[node].any():
@@ -164,7 +164,7 @@ def _walk(trees: Trees, usual: Floats, feature_of: Indices) -> tuple[Walked, Mem
         np.zeros(n_nodes, dtype=np.int64),
         np.zeros(n_nodes, dtype=np.bool_),
         np.zeros((n_nodes, n_words), dtype=np.uint64),
-        np.zeros((2, n_usual)),
+        np.zeros((2, n_background)),
         np.zeros(n_levels, dtype=np.int64),
         np.zeros((n_levels, n_words), dtype=np.uint64),
     )
@@ -182,10 +182,10 @@ def _move(
     feature_of: Indices,
     moved: NDArray[np.float64],
 ) -> float:
-    """Add how far leaves change by each feature and usual row, both ways; return the value of the row's own leaf."""
+    """Add how far leaves change by each feature and background row, both ways; return the value of the row's own leaf."""
     for b in range(memory.before.shape[1]):
         memory.before[0, b] = walked.leaves[tree, b]
-    # First in: usual rows that go another way than the row go with it instead, as far as this feature is asked.
+    # First in: background rows that go another way than the row go with it instead, as far as this feature is asked.
     for k in range(walked.first[tree], walked.first[tree + 1]):
         node = walked.parting[k]
         step = np.int64(row[trees.features[node]] > trees.thresholds[node])
@@ -201,7 +201,7 @@ def _move(
             if some:
                 feature = feature_of[trees.features[node]]
                 _go_down(trees, walked, memory, there, row, feature_of, feature, 0, weight, moved)
-    # Last out: the row goes with usual rows that go another way.
+    # Last out: the row goes with background rows that go another way.
     root = trees.roots[tree]
     node = root
     while trees.children[node, 0] != node:
