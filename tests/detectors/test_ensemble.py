@@ -131,7 +131,7 @@ def test_parameters_set_after_fit_do_not_change_how_it_scores(fitted):
     kept = {name: getattr(fitted, name) for name in changed}
     fitted.set_params(**changed)
     np.testing.assert_array_equal(fitted.anomaly_score(X), before)
-    with pytest.raises(ValueError, match="20 hidden units and cannot go on with 5"):
+    with pytest.raises(ValueError, match="20 hidden units and cannot continue with hidden_units=5"):
         fitted.partial_fit(*small_task())
     np.testing.assert_array_equal(fitted.anomaly_score(X), before)
     fitted.set_params(**kept)
@@ -245,11 +245,7 @@ def test_with_few_labels_nothing_is_held_out(monkeypatch, n_known, n_agents, hel
 
 
 def members(**errors):
-    return [
-        Member(kind, None, None, 0.0, 1.0, error, np.zeros(1))
-        for kind, each in errors.items()
-        for error in each
-    ]
+    return [Member(kind, None, None, 0.0, 1.0, error) for kind, each in errors.items() for error in each]
 
 
 def test_kinds_that_fail_on_held_out_anomalies_lose_weight():

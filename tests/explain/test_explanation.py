@@ -49,7 +49,9 @@ FAST = [*HIDDEN_UNITS, *(name for name in QUICK if name not in SLOW and name not
 
 def both_ways(detector, rows, background, groups):
     """Return the changes by all terms of a detector, and by scoring every replaced row."""
-    replacing = Replacing(_scaled(detector, rows), _scaled(detector, background), np.array(groups), max(groups) + 1)
+    replacing = Replacing(
+        _scaled(detector, rows), _scaled(detector, background), np.array(groups), max(groups) + 1
+    )
     by_terms = sum(term.changes(replacing) for term in detector._terms())
     return by_terms, ScoreTerm(detector._score).changes(replacing)
 

@@ -1,4 +1,4 @@
-"""What replacing a feature changes in distances to nearest neighbours; changes are those of `dplan._kernels.replaced_network`.
+"""What replacing a feature changes in distances to nearest neighbours; see `dplan._kernels.replaced_network`.
 
 A squared distance is a sum over columns, so replacing a feature takes one term out and puts another one in. It is done
 for all background rows at once, one neighbour after the other.

@@ -1,7 +1,7 @@
 """What replacing a feature changes in a network's output, without sending the replaced rows through all of it.
 
-Changes have the shape (2, rows, features) and are means over background rows: first of the scores of the background rows if the
-feature alone comes from the row, then of the row's score if the feature alone comes from the background rows.
+Changes have the shape (2, rows, features) and are means over background rows: first of the scores of the background
+rows if the feature alone comes from the row, then of the row's score if the feature alone comes from the background.
 """
 
 import numpy as np

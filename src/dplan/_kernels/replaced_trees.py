@@ -1,8 +1,9 @@
-"""What replacing a feature changes in sums of leaves; changes are those of `dplan._kernels.replaced_network`.
+"""What replacing a feature changes in sums of leaves; see `dplan._kernels.replaced_network`.
 
 A row's leaf changes only if, on the row's own path, a node that asks about the feature sends the other row elsewhere;
-at the first such node the path is left for good. From there, all background rows that left it go down together, as a set:
-where the row decides, the set goes one way, and where its own rows decide, it is parted. Sets are bits of 64-bit words.
+at the first such node the path is left for good. From there, all background rows that left it go down together, as a
+set: where the row decides, the set goes one way, and where its own rows decide, it is split. Sets are bits of 64-bit
+words.
 """
 
 from typing import NamedTuple
@@ -12,8 +13,8 @@ from numpy.typing import NDArray
 
 from dplan._kernels.compile import compiled
 from dplan._kernels.perceptron import Floats
-from dplan._kernels.trees import Trees
 from dplan._kernels.replaced_network import Changes, Indices
+from dplan._kernels.trees import Trees
 
 Sets = NDArray[np.uint64]
 
@@ -32,7 +33,9 @@ class Walked(NamedTuple):
     right: Sets  # (nodes, words): the rows that would go right from here
     earlier: Indices  # the nearest node above that asks about the same feature, or -1
     side: Indices  # on which side of that one this node lies
-    parting: Indices  # (their number): the nodes where background rows can part, tree by tree, from the root down
+    parting: (
+        Indices  # (their number): the nodes where background rows can part, tree by tree, from the root down
+    )
     first: Indices  # (trees + 1): where each tree's begin
     leaves: NDArray[np.float64]  # (trees, background rows): the value of each row's leaf
 
@@ -182,7 +185,7 @@ def _move(
     feature_of: Indices,
     moved: NDArray[np.float64],
 ) -> float:
-    """Add how far leaves change by each feature and background row, both ways; return the value of the row's own leaf."""
+    """Add how far leaves change by each feature and background row, both ways; return the row's own leaf."""
     for b in range(memory.before.shape[1]):
         memory.before[0, b] = walked.leaves[tree, b]
     # First in: background rows that go another way than the row go with it instead, as far as this feature is asked.

@@ -26,7 +26,7 @@ from dplan.detectors._checks import (
     explain_texts,
     usable_labels,
 )
-from dplan.detectors._saving import COLUMNS, Array, Number, TreeArrays, save
+from dplan.detectors._saving import COLUMNS, Array, Field, Number, save
 from dplan.detectors._terms import ScoreTerm, Term
 
 logger = logging.getLogger("dplan")
@@ -60,7 +60,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     version = 1  # of the scores: raised by hand when the same seed gives other ones
     round_name = "round"  # what an entry of `history_` stands for
 
-    _saved: ClassVar[Mapping[str, Number | Array | TreeArrays]] = {
+    _saved: ClassVar[dict[str, Field]] = {
         "offset_": Number(),
         "column_low_": Array(np.float64, (COLUMNS,)),
         "column_inverse_": Array(np.float64, (COLUMNS,)),

@@ -164,7 +164,9 @@ def explain_texts(X: Any) -> Iterator[None]:
         yield
     except (ValueError, TypeError) as error:
         values = np.asarray(X)
-        if values.dtype.kind in "US" or (values.dtype == object and any(isinstance(v, str) for v in values.flat)):
+        if values.dtype.kind in "US" or (
+            values.dtype == object and any(isinstance(v, str) for v in values.flat)
+        ):
             raise ValueError(
                 f"{str(error).rstrip('.')}. X holds text, and a detector takes numbers only: use dplan.TableDetector "
                 "for tables with text, dates and missing values, or prepare the columns with "

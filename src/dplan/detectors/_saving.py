@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,20 @@ class Stored(NamedTuple):
     tensors: Tensors
     numbers: dict[str, Any]
     n_columns: int = 0
+
+
+class Field(Protocol):
+    """How a fitted attribute is stored."""
+
+    @property
+    def optional(self) -> bool:
+        """Whether older files lack it."""
+
+    def put(self, name: str, value: Any, stored: Stored) -> None:
+        """Store it."""
+
+    def take(self, name: str, stored: Stored) -> Any:
+        """Return what is stored, checked."""
 
 
 class Number:
@@ -57,7 +71,7 @@ class Array:
 
     dtype: Any = np.float32
     shape: tuple[int | str | None, ...] = (None,)
-    optional: bool = False  # older files lack it
+    optional: bool = False
     may_be_empty: bool = False
 
     def put(self, name: str, value: Any, stored: Stored) -> None:
@@ -99,7 +113,7 @@ class TreeArrays:
 
 
 # The weights and layers of a network; `check_network` compares the two.
-NETWORK = {"weights_": Array(), "layer_sizes_": Array(np.int64)}
+NETWORK: dict[str, Field] = {"weights_": Array(), "layer_sizes_": Array(np.int64)}
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,8 @@ class NetworkTerm(Term):
 
     def changes(self, replacing: Replacing) -> Changes:
         """See `Term`."""
-        changes: Changes = changes_of_network(*single_output(self.theta, self.sizes, self.weights), *replacing)
+        theta, sizes = single_output(self.theta, self.sizes, self.weights)
+        changes: Changes = changes_of_network(theta, sizes, *replacing)
         return changes
 
     def to_onnx(self, graph: Any, rows: str) -> str:

@@ -35,7 +35,7 @@ class LogisticBaseline(Detector):
     scale : bool, default=True
         Scale every column to [0, 1] by the training rows.
     contamination : float, default=0.02
-        Share of the unlabelled rows that `predict` calls anomalous. It sets the threshold and nothing else.
+        Share of rows like the unlabelled ones that `predict` calls anomalous. It sets the threshold and nothing else.
     random_state : int, RandomState, Generator or None, default=None
         Seed. It matters only without any label.
     callback : callable or None, default=None
@@ -49,6 +49,8 @@ class LogisticBaseline(Detector):
         One per column.
     intercept_ : float
         The score of a row of zeros.
+    n_iter_ : int
+        Iterations of the solver.
     history_ : dict of list
         One entry: iterations and seconds.
 
@@ -109,6 +111,10 @@ class LogisticBaseline(Detector):
         self.intercept_ = float(model.intercept_[0])
         self._record(iterations=float(model.n_iter_[0]))
 
+    @property
+    def n_iter_(self) -> int:  # noqa: D102
+        return int(self.history_["iterations"][-1])
+
     def _score(self, rows: Floats) -> NDArray[np.floating]:
         scores: NDArray[np.float64] = rows @ self.coefficients_ + self.intercept_
         return scores
@@ -134,7 +140,7 @@ class BoostedBaseline(Detector):
     scale : bool, default=True
         Scale every column to [0, 1] by the training rows. It does not change the ranking beyond rounding.
     contamination : float, default=0.02
-        Share of the unlabelled rows that `predict` calls anomalous. It sets the threshold and nothing else.
+        Share of rows like the unlabelled ones that `predict` calls anomalous. It sets the threshold and nothing else.
     random_state : int, RandomState, Generator or None, default=None
         Seed. The same seed gives the same bytes.
     callback : callable or None, default=None
@@ -208,7 +214,9 @@ class BoostedBaseline(Detector):
         anomalous[labelled_or_stand_ins(rows, labels, rng)[0]] = True
         seed = int(rng.integers(2**31))
         if self.engine == "catboost":
-            self.booster_ = catboost_model(int(self.n_estimators), float(self.learning_rate), float(self.l2), seed)
+            self.booster_ = catboost_model(
+                int(self.n_estimators), float(self.learning_rate), float(self.l2), seed
+            )
             self.booster_.fit(rows, anomalous)
         else:
             model = HistGradientBoostingClassifier(

@@ -50,7 +50,7 @@ class DeepSAD(DeepDetector):
     scale : bool, default=True
         Scale every column to [0, 1] by the training rows.
     contamination : float, default=0.02
-        Share of the unlabelled rows that `predict` calls anomalous. It sets the threshold and nothing else.
+        Share of rows like the unlabelled ones that `predict` calls anomalous. It sets the threshold and nothing else.
     random_state : int, RandomState, Generator or None, default=None
         Seed. The same seed gives the same bytes.
     callback : callable or None, default=None

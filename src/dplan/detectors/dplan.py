@@ -128,8 +128,8 @@ class DPLAN(ContinuingDetector):
     scale : bool, default=True
         Scale every column to [0, 1] by the training rows; later rows are not clipped. From the paper.
     contamination : float, default=0.02
-        Share of the unlabelled rows that `predict` calls anomalous. It sets the threshold and nothing else. From us,
-        after the paper's contamination rate.
+        Share of rows like the unlabelled ones that `predict` calls anomalous. It sets the threshold and nothing else.
+        From us, after the paper's contamination rate.
     random_state : int, RandomState, Generator or None, default=None
         Seed. The same seed gives the same bytes.
     callback : callable or None, default=None

@@ -41,7 +41,7 @@ class PReNet(DeepDetector):
     scale : bool, default=True
         Scale every column to [0, 1] by the training rows.
     contamination : float, default=0.02
-        Share of the unlabelled rows that `predict` calls anomalous. It sets the threshold and nothing else.
+        Share of rows like the unlabelled ones that `predict` calls anomalous. It sets the threshold and nothing else.
     random_state : int, RandomState, Generator or None, default=None
         Seed. The same seed gives the same bytes.
     callback : callable or None, default=None
@@ -87,7 +87,10 @@ class PReNet(DeepDetector):
     True
     """
 
-    _saved = DeepDetector._saved | {"reference_rows_": Array(shape=(None, COLUMNS)), "reference_score_": Number()}
+    _saved = DeepDetector._saved | {
+        "reference_rows_": Array(shape=(None, COLUMNS)),
+        "reference_score_": Number(),
+    }
     _output_weights = (0.5, 0.5)
 
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:

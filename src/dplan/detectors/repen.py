@@ -50,7 +50,7 @@ class REPEN(DeepDetector):
     scale : bool, default=True
         Scale every column to [0, 1] by the training rows.
     contamination : float, default=0.02
-        Share of the unlabelled rows that `predict` calls anomalous. It sets the threshold and nothing else.
+        Share of rows like the unlabelled ones that `predict` calls anomalous. It sets the threshold and nothing else.
     random_state : int, RandomState, Generator or None, default=None
         Seed. The same seed gives the same bytes.
     callback : callable or None, default=None
@@ -131,13 +131,13 @@ class REPEN(DeepDetector):
         check_number("margin", self.margin, "(0, inf)")
         check_number("learning_rate", self.learning_rate, "(0, inf)")
 
-    def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> Indices:
-        unlabelled = np.flatnonzero(labels == 0)
-        rows = self._arrange(X, unlabelled)
-        scores = lesinn(rows, in_columns(rows[self._random_samples(len(rows), rng)], int(self.n_samples)))
+    def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
+        rows = self._arrange(X, np.flatnonzero(labels == 0))
+        scores = lesinn(rows, in_columns(self._random_samples(rows, rng), int(self.n_samples)))
         triplets = Triplets(rows, scores, int(self.batch_size), rng)
-        references = self._random_samples(len(rows), rng)
-        self.reference_rows_ = rows[references]
+        # Threshold and percentiles may come from these rows, too: each is in one of 50 samples, so its score is off by
+        # a fiftieth at most.
+        self.reference_rows_ = self._random_samples(rows, rng)
         margin = float(self.margin)
 
         def loss(outputs: Floats) -> tuple[float, Floats]:
@@ -149,12 +149,11 @@ class REPEN(DeepDetector):
         step = adadelta(len(network.theta), float(self.learning_rate))
         n_batches = self.epoch_batches or min(max(1, len(rows) // int(self.batch_size)), _MOST_BATCHES)
         self._learn(network, triplets, loss, step, int(n_batches))
-        return unlabelled[references]
 
-    def _random_samples(self, n_rows: int, rng: np.random.Generator) -> Indices:
-        """Draw the numbers of the rows of all samples, one sample after the other."""
-        size = min(int(self.sample_size), n_rows)
-        return np.concatenate([rng.choice(n_rows, size, replace=False) for _ in range(int(self.n_samples))])
+    def _random_samples(self, rows: Floats, rng: np.random.Generator) -> Floats:
+        size = min(int(self.sample_size), len(rows))
+        chosen = [rng.choice(len(rows), size, replace=False) for _ in range(int(self.n_samples))]
+        return rows[np.concatenate(chosen)]
 
     def _keep(self, theta: Floats) -> None:
         super()._keep(theta)

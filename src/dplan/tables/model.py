@@ -179,13 +179,17 @@ def load(source: str | Path | bytes) -> Any:
             raise ValueError("it was not fitted on a table, as dplan fit does")
         usual, known, classes = arrays["usual"], arrays["known"], arrays["known_classes"]
         fitting = all(
-            array.dtype == np.float32 and array.shape[1:] == (detector.n_features_in_,) and np.isfinite(array).all()
+            array.dtype == np.float32
+            and array.shape[1:] == (detector.n_features_in_,)
+            and np.isfinite(array).all()
             for array in (usual, known)
         )
         if not fitting or len(usual) == 0 or classes.shape != known.shape[:1] or classes.dtype != np.int64:
             raise ValueError("the rows kept in it do not fit its detector")
         if not hasattr(detector, "score_quantiles_"):  # in older files, the table had them
             quantiles = _saving.Stored({"score_quantiles_": arrays["score_quantiles"]}, {})
-            detector.score_quantiles_ = detector._saved["score_quantiles_"].take("score_quantiles_", quantiles)
+            detector.score_quantiles_ = detector._saved["score_quantiles_"].take(
+                "score_quantiles_", quantiles
+            )
             detector._check_saved()
     return TableModel(detector, preparation, usual, known, classes, found.summary)

@@ -82,6 +82,7 @@ class Graph:
         self.constants: list[Any] = []
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node; return the name of its output."""
         from onnx import helper
 
         name = f"v{len(self.nodes)}"
@@ -89,6 +90,7 @@ class Graph:
         return name
 
     def constant(self, value: NDArray[Any]) -> str:
+        """Add a constant; return its name."""
         from onnx import numpy_helper
 
         name = f"c{len(self.constants)}"
@@ -129,6 +131,7 @@ class Graph:
         return self.constant(np.array([1], dtype=np.int64))
 
     def rename(self, last: str, name: str) -> None:
+        """Give the output of the last node another name."""
         self.nodes[-1].output[0] = name
         assert last == f"v{len(self.nodes) - 1}"
 

@@ -189,7 +189,9 @@ def _learning(facts: Facts, round_name: str) -> str:
     if len(points) < 2:
         return ""
     what = f"{name} per {round_name}"
-    picture = svg.curve(points, title="Learning curve", x_title=round_name, y_title=what, width=900, whole=True)
+    picture = svg.curve(
+        points, title="Learning curve", x_title=round_name, y_title=what, width=900, whole=True
+    )
     return f"<h2>Learning curve</h2><p>{what.capitalize()} during training.</p>{picture}"
 
 
