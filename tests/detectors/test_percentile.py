@@ -66,8 +66,12 @@ def test_a_table_model_has_the_percentiles_of_its_detector():
     import polars as pl
 
     rng = np.random.default_rng(0)
-    frame = pl.DataFrame({"a": rng.normal(size=500), "b": rng.normal(size=500), "label": [1] * 10 + [0] * 490})
+    frame = pl.DataFrame(
+        {"a": rng.normal(size=500), "b": rng.normal(size=500), "label": [1] * 10 + [0] * 490}
+    )
     model = fit_table(from_table(frame, label="label"), clone(QUICK["DPLANEnsemble"]), estimate=False)
     prepared = model.prepare(frame)
-    np.testing.assert_allclose(model.percentile(model.score(frame)), model.detector.percentile(prepared), atol=0.006)
+    np.testing.assert_allclose(
+        model.percentile(model.score(frame)), model.detector.percentile(prepared), atol=0.006
+    )
     assert model.threshold == -model.detector.offset_

@@ -147,7 +147,9 @@ def test_a_grid_search_finds_the_better_setting():
     assert search.best_score_ > 0.9
 
 
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, lambda columns: np.array([*columns.values()]).T])
+@pytest.mark.parametrize(
+    "make", [pd.DataFrame, pl.DataFrame, lambda columns: np.array([*columns.values()]).T]
+)
 @pytest.mark.parametrize("method", ["fit", "anomaly_score"])
 def test_text_columns_lead_to_what_takes_them(make, method):
     X, y = small_task(50)
@@ -160,7 +162,9 @@ def test_text_columns_lead_to_what_takes_them(make, method):
 def test_every_named_error_is_a_dplan_error():
     from dplan import exceptions
 
-    errors = [kind for kind in vars(exceptions).values() if isinstance(kind, type) and issubclass(kind, Exception)]
+    errors = [
+        kind for kind in vars(exceptions).values() if isinstance(kind, type) and issubclass(kind, Exception)
+    ]
     for kind in errors:
         if not issubclass(kind, Warning):
             assert issubclass(kind, dplan.DplanError)
