@@ -1,4 +1,4 @@
-"""Calls that people know from scikit-learn do what they do there: fit_predict, n_jobs, verbose, partial_fit, scoring."""
+"""Calls that people know from scikit-learn do what they do there."""
 
 import io
 import logging
@@ -131,7 +131,7 @@ def test_roc_auc_is_scikit_learns_with_the_sign_turned():
 def test_a_fold_without_anomalies_is_named():
     X, y = small_task()
     folds = [(np.arange(300), np.arange(300, 400))]
-    with pytest.raises(ValueError, match="0 of 100 rows are labelled as anomalies.*StratifiedKFold"):
+    with pytest.raises(ValueError, match=r"0 of 100 rows are labelled as anomalies.*StratifiedKFold"):
         cross_val_score(LogisticBaseline(), X, y, scoring=metrics.roc_auc, cv=folds, error_score="raise")
 
 

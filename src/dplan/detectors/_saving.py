@@ -3,14 +3,12 @@
 Kernels walk trees and networks without looking left or right, so nothing from a file reaches them unchecked.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +17,6 @@ from dplan._kernels.trees import Trees
 from dplan.detectors._registry import entry_of
 from dplan.persistence import model_file
 from dplan.persistence.container import Tensors
-
-if TYPE_CHECKING:
-    from dplan.detectors._base import Detector
 
 COLUMNS = "columns"  # in a shape: as many as the detector has columns
 
@@ -134,7 +129,7 @@ class SavedModel:
         Version of this package that wrote the file.
     """
 
-    detector: Detector
+    detector: Any
     preparation: Any = None
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict, repr=False)
     summary: dict[str, Any] = field(default_factory=dict, repr=False)
@@ -143,7 +138,7 @@ class SavedModel:
 
 def save(
     path: str | Path,
-    detector: Detector,
+    detector: Any,
     *,
     preparation: Any = None,
     arrays: Mapping[str, NDArray[Any]] | None = None,
@@ -205,7 +200,7 @@ def load(source: str | Path | bytes) -> SavedModel:
     return SavedModel(detector, description["preparation"], arrays, summary, contents.package)
 
 
-def _rebuilt(description: dict[str, Any], tensors: Tensors) -> Detector:
+def _rebuilt(description: dict[str, Any], tensors: Tensors) -> Any:
     name, n_features = description["detector"], description["n_features"]
     entry = entry_of(name)
     if entry is None:
@@ -216,7 +211,7 @@ def _rebuilt(description: dict[str, Any], tensors: Tensors) -> Detector:
     parameters = {kind._renamed.get(key, key): value for key, value in description["parameters"].items()}
     for key, value in parameters.items():
         parameters[key] = tuple(value) if isinstance(value, list) else value  # JSON has no tuples
-    detector: Detector = kind(**parameters)
+    detector = kind(**parameters)
     detector._check_parameters()
     detector.n_features_in_ = n_features
     stored = Stored(tensors, description["numbers"], n_features)
@@ -288,7 +283,7 @@ def _check_trees(trees: Trees, n_columns: int) -> None:
         raise ValueError("a node belongs to two others")
 
 
-def _plain_parameters(detector: Detector) -> dict[str, Any]:
+def _plain_parameters(detector: Any) -> dict[str, Any]:
     """Return the parameters as JSON values. Callbacks and generators stay behind: they are no settings."""
     plain = {}
     for name, value in detector.get_params(deep=False).items():
