@@ -1,6 +1,7 @@
 """What replacing a feature changes in sums of leaves; see `dplan._kernels.replaced_network`.
 
-A row's leaf changes only if, on the row's own path, a node that asks about the feature sends the other row elsewhere. So
+A row's leaf changes only if, on the row's own path, a node that asks about the feature sends the other row elsewhere.
+So
 each path is walked once, and left for each feature where that first happens.
 """
 
