@@ -171,8 +171,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         table: NDArray[np.floating] = validate_data(
             self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=False
         )
-        with single_threaded_blas():
-            return score_in_blocks(table, self.column_low_, self.column_inverse_, score)
+        return score_in_blocks(table, self.column_low_, self.column_inverse_, score)
 
     def _continue(self, X: ArrayLike, y: ArrayLike | None, go_on: Learn) -> Self:
         """Do `partial_fit` for detectors that can: the first time fit, later go on from where training ended."""
@@ -206,8 +205,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     ) -> None:
         if len(unlabelled) > _THRESHOLD_ROWS:
             unlabelled = rng.choice(unlabelled, _THRESHOLD_ROWS)
-        with single_threaded_blas():
-            scores = score_in_blocks(X, self.column_low_, self.column_inverse_, self._score, unlabelled)
+        scores = score_in_blocks(X, self.column_low_, self.column_inverse_, self._score, unlabelled)
         if not np.isfinite(scores).all():
             raise ValueError(
                 f"{type(self).__name__}'s weights grew beyond all bounds in training. "

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels import perceptron
+from dplan._kernels import perceptron, product
 from dplan._kernels.compile import compiled
+from dplan._kernels.neighbours import mean_nearest_distance
 from dplan._kernels.perceptron import Floats, Sizes
 from dplan.detectors._base import Callback
 from dplan.detectors._checks import check_choice, check_hidden_units, check_number
@@ -142,7 +143,8 @@ class DeepSAD(DeepDetector):
         self._learn(network, sampler, loss)
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        return squared_distances(perceptron.outputs(self.weights_, self.layer_sizes_, rows), self.centre_)
+        represented = product.represent(self.weights_, self.layer_sizes_, rows)
+        return np.square(mean_nearest_distance(self.centre_[None, None], represented))
 
 
 def without_biases(

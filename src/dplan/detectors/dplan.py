@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dplan._kernels import perceptron
+from dplan._kernels import product
 from dplan._kernels.perceptron import Floats
 from dplan.agent.environment import ANOMALOUS, SAMPLERS, STRETCH_ROWS, World, ring_order
 from dplan.agent.intrinsic import FEATURES, SCALINGS, new_novelty
@@ -341,7 +341,7 @@ class DPLAN(Detector):
                 break
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        values = perceptron.outputs(self.weights_, self.layer_sizes_, rows)
+        values = product.outputs(self.weights_, self.layer_sizes_, rows)
         return values[:, ANOMALOUS]
 
     def _schedule(self) -> Schedule:

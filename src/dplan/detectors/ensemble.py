@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dplan._kernels import perceptron
+from dplan._kernels import perceptron, product
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.scaling import no_scale
 from dplan._kernels.trees import Trees, join_trees, some_trees, sum_of_leaves
@@ -20,7 +20,7 @@ from dplan.detectors._base import Callback, Detector
 from dplan.detectors._checks import check_integer, check_number
 from dplan.detectors._explorers import EXPLORERS, Explorers, as_members, draw_rows, explore, grown_forest
 from dplan.detectors._isolation import labelled_or_stand_ins
-from dplan.detectors._members import KINDS, Member, agent_weights, boosted_trees, standardised
+from dplan.detectors._members import KINDS, Member, agent_weights, boosted_trees, standardised, weighted_sum
 from dplan.detectors._side_by_side import apart, side_by_side
 from dplan.detectors.dplan import DPLAN
 
@@ -314,7 +314,7 @@ class DPLANEnsemble(Detector):
         agent.set_params(callback=lambda *_: stop.is_set())
         agent.partial_fit(rows, known.astype(np.int64))  # without weights, this is fit
         values = [
-            perceptron.outputs(agent.weights_, agent.layer_sizes_, part)[:, ANOMALOUS]
+            product.outputs(agent.weights_, agent.layer_sizes_, part)[:, ANOMALOUS]
             for part in (usual, held_out)
         ]
         return standardised(job.kind, agent.weights_, None, *values)
@@ -354,7 +354,7 @@ class DPLANEnsemble(Detector):
         self.spreads_ = np.array([member.spread for member in ordered])
         exploring = float(self.exploration) * np.array(list(EXPLORERS.values()))
         self.member_weights_ = np.concatenate([agent_weights([*networks, *boosted]), exploring])
-        usual = np.stack([member.usual for member in ordered], axis=1) @ self.member_weights_
+        usual = weighted_sum([member.usual for member in ordered], self.member_weights_)
         self.score_quantiles_ = np.quantile(usual, _QUANTILES)
 
     def _fitted_units(self) -> int:
@@ -374,23 +374,20 @@ class DPLANEnsemble(Detector):
 
     def _member_scores(self, rows: Floats) -> NDArray[np.float64]:
         """Return what each member makes of each row, standardised."""
-        values = perceptron.outputs(self.weights_, self.layer_sizes_, rows)[:, ANOMALOUS::N_ACTIONS]
-        others = [
+        values = product.outputs(self.weights_, self.layer_sizes_, rows)[:, ANOMALOUS::N_ACTIONS]
+        scores = [
+            *values.T,
             *(sum_of_leaves(trees, rows) for trees in self._tree_agents()),
             *explore(Explorers(self.neighbours_, self.forest_, self.usual_path_length_), rows),
         ]
-        scores = np.concatenate([values, np.stack(others, axis=1)], axis=1, dtype=np.float64)
-        standard: NDArray[np.float64] = (scores - self.middles_) / self.spreads_
+        standard: NDArray[np.float64] = (np.stack(scores, axis=1) - self.middles_) / self.spreads_
         return standard
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        # A sum and no product: its last bits must not depend on how many rows are beside.
-        scores: NDArray[np.float64] = (self._member_scores(rows) * self.member_weights_).sum(axis=1)
-        return scores
+        return weighted_sum(self._member_scores(rows).T, self.member_weights_)
 
     def _disagreement(self, rows: Floats) -> NDArray[np.floating]:
-        scores = self._member_scores(rows)[:, : -len(EXPLORERS)]
+        scores = self._member_scores(rows)[:, : -len(EXPLORERS)].T
         weights = self.member_weights_[: -len(EXPLORERS)]
-        mean = (scores * weights).sum(axis=1, keepdims=True)
-        deviation: NDArray[np.float64] = np.sqrt(((scores - mean) ** 2 * weights).sum(axis=1))
-        return deviation
+        mean = weighted_sum(scores, weights)
+        return np.sqrt(weighted_sum((scores - mean) ** 2, weights))

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels import perceptron
+from dplan._kernels import perceptron, product
 from dplan._kernels.compile import compiled
+from dplan._kernels.neighbours import mean_nearest_distance
 from dplan._kernels.perceptron import Floats
 from dplan.detectors._base import Callback
 from dplan.detectors._checks import check_hidden_units, check_integer, check_number
@@ -128,7 +129,9 @@ class REPEN(DeepDetector):
 
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
         rows = self._arrange(X, np.flatnonzero(labels == 0))
-        scores = lesinn(rows, in_columns(self._random_samples(rows, rng), int(self.n_samples)))
+        # LeSiNN's score: the distance to the nearest row of a random sample, averaged over the samples.
+        samples = self._random_samples(rows, rng).reshape(int(self.n_samples), -1, rows.shape[1])
+        scores = mean_nearest_distance(samples, rows)
         triplets = Triplets(rows, scores, int(self.batch_size), rng)
         self.reference_rows_ = self._random_samples(rows, rng)
         margin = float(self.margin)
@@ -150,38 +153,13 @@ class REPEN(DeepDetector):
 
     def _keep(self, theta: Floats) -> None:
         super()._keep(theta)
-        represented = perceptron.represent(theta, self.layer_sizes_, self.reference_rows_)
-        self.references_ = in_columns(represented, int(self.n_samples))
+        represented = product.represent(theta, self.layer_sizes_, self.reference_rows_)
+        samples = represented.reshape(int(self.n_samples), -1, represented.shape[1])
+        self.references_ = np.ascontiguousarray(samples.transpose(2, 1, 0))
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        return lesinn(perceptron.represent(self.weights_, self.layer_sizes_, rows), self.references_)
-
-
-def in_columns(sampled: Floats, n_samples: int) -> Floats:
-    """Turn rows, one sample after the other, into (columns, rows of a sample, samples)."""
-    return np.ascontiguousarray(sampled.reshape(n_samples, -1, sampled.shape[1]).transpose(2, 1, 0))
-
-
-@compiled
-def lesinn(rows: Floats, samples: Floats) -> NDArray[np.float64]:
-    """Return LeSiNN's score: the distance to the nearest row of a sample, averaged over the samples."""
-    n_columns, size, n_samples = samples.shape
-    flat = samples.reshape(n_columns, size * n_samples)
-    distances = np.empty(size * n_samples, dtype=np.float32)
-    scores = np.zeros(len(rows))
-    for row in range(len(rows)):
-        distances[:] = 0
-        for column in range(n_columns):
-            value = rows[row, column]
-            for i in range(size * n_samples):
-                gap = value - flat[column, i]
-                distances[i] += gap * gap
-        for sample in range(n_samples):
-            nearest = distances[sample]
-            for i in range(1, size):
-                nearest = min(nearest, distances[i * n_samples + sample])
-            scores[row] += np.sqrt(nearest) / n_samples
-    return scores
+        represented = product.represent(self.weights_, self.layer_sizes_, rows)
+        return mean_nearest_distance(self.references_.transpose(2, 1, 0), represented)
 
 
 def outlier_candidates(scores: NDArray[np.float64]) -> NDArray[np.bool_]:

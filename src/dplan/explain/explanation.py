@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dplan._kernels.blas import single_threaded_blas
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.scaling import scale_rows
 from dplan.detectors._base import Detector
@@ -124,11 +123,10 @@ def effects(
     rows, usual_rows = _scaled(detector, table), _scaled(detector, usual)
     n_features, baseline = int(feature_of.max()) + 1, float(usual_scores.mean())
     parts = score_parts(detector)
-    with single_threaded_blas():
-        if parts is None or (len(parts.output_weights) and len(detector.layer_sizes_) < 3):
-            changes = _changes_by_scoring(detector, rows, usual_rows, feature_of, n_features)
-        else:
-            changes = _changes_of_parts(detector, parts, rows, usual_rows, feature_of, n_features)
+    if parts is None or (len(parts.output_weights) and len(detector.layer_sizes_) < 3):
+        changes = _changes_by_scoring(detector, rows, usual_rows, feature_of, n_features)
+    else:
+        changes = _changes_of_parts(detector, parts, rows, usual_rows, feature_of, n_features)
     first_in, last_out = changes[0], -changes[1]
     return Explanation(_shared(first_in, last_out, scores - baseline), scores, baseline)
 
@@ -141,12 +139,17 @@ def _shared(
     together = np.abs(last_out - first_in)
     # Rounding must not look like acting together; and if nothing does, the rest is rounding and goes to the effects.
     together[together < 1e-5 * np.abs(totals)[:, None]] = 0.0
-    nothing = together.sum(axis=1) == 0
+    nothing = _sums(together) == 0
     together[nothing] = np.abs(mean[nothing])
-    together[together.sum(axis=1) == 0] = 1.0
-    rest = totals - mean.sum(axis=1)
-    mean += together * (rest / together.sum(axis=1))[:, None]
+    together[_sums(together) == 0] = 1.0
+    rest = totals - _sums(mean)
+    mean += together * (rest / _sums(together))[:, None]
     return mean
+
+
+def _sums(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sum of each row, taken from left to right: `sum` may take it otherwise if there are other rows."""
+    return np.cumsum(table, axis=1)[:, -1]
 
 
 def _scaled(detector: Detector, table: NDArray[np.float64]) -> Floats:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels.compile import compiled
+from dplan._kernels.compile import compiled_exactly
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.trees import Trees
 from dplan.explain.network import Changes, Indices
@@ -52,7 +52,7 @@ class Memory(NamedTuple):
     sets: Sets  # (levels, words): and by whom
 
 
-@compiled
+@compiled_exactly
 def changes_of_trees(
     trees: Trees,
     weights: NDArray[np.float64],
@@ -74,7 +74,7 @@ def changes_of_trees(
     return changes
 
 
-@compiled
+@compiled_exactly
 def changes_of_forest(
     forest: Trees,
     usual_path_length: float,
@@ -107,7 +107,7 @@ def changes_of_forest(
     return changes
 
 
-@compiled
+@compiled_exactly
 def _walk(trees: Trees, usual: Floats, feature_of: Indices) -> tuple[Walked, Memory]:
     """Send the usual rows down every tree, once for all rows that are to be explained."""
     n_nodes, n_usual, n_trees = len(trees.values), len(usual), len(trees.roots)
@@ -171,7 +171,7 @@ def _walk(trees: Trees, usual: Floats, feature_of: Indices) -> tuple[Walked, Mem
     return walked, memory
 
 
-@compiled
+@compiled_exactly
 def _move(
     trees: Trees,
     walked: Walked,
@@ -227,7 +227,7 @@ def _move(
     return own
 
 
-@compiled
+@compiled_exactly
 def _go_down(
     trees: Trees,
     walked: Walked,
