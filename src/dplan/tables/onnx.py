@@ -131,8 +131,7 @@ def _column(graph: _Graph, table: str, j: int) -> str:
 
 def _score(graph: _Graph, detector: Any, features: str) -> str:
     """Scale features as the detector does, and score them."""
-    wide = graph.add("Cast", features, to=11)  # to float64
-    halved = graph.add("Mul", wide, graph.constant(np.array(0.5)))
+    halved = graph.add("Mul", _wide(graph, features), graph.constant(np.array(0.5)))
     centred = graph.add("Sub", halved, graph.constant(detector.column_low_))
     rows = graph.add("Cast", graph.add("Mul", centred, graph.constant(detector.column_inverse_)), to=1)
     name = type(detector).__name__
@@ -151,24 +150,25 @@ def _score(graph: _Graph, detector: Any, features: str) -> str:
 
 
 def _sum_of_parts(graph: _Graph, detector: Any, parts: Parts, rows: str) -> str:
-    score = graph.constant(np.array(parts.constant, dtype=np.float32))
+    """Add up in float64: what standardises a member can be far larger than the score, and float32 would round it."""
+    score = graph.constant(np.array(parts.constant))
     if len(parts.output_weights):
-        weights = graph.constant(parts.output_weights.astype(np.float32))
-        score = graph.add("Add", graph.add("MatMul", _network(graph, detector, rows), weights), score)
+        values = _wide(graph, _network(graph, detector, rows))
+        score = graph.add("Add", graph.add("MatMul", values, graph.constant(parts.output_weights)), score)
     if parts.trees is not None and len(parts.trees.roots):
         score = graph.add("Add", _trees(graph, parts.trees, parts.tree_weights, rows), score)
     if parts.neighbours is not None:
         distances = _nearest(graph, parts.neighbours, rows)
-        weight = graph.constant(np.array(parts.neighbours_weight, dtype=np.float32))
-        score = graph.add("Add", graph.add("Mul", distances, weight), score)
+        weighted = graph.add("Mul", distances, graph.constant(np.array(parts.neighbours_weight)))
+        score = graph.add("Add", weighted, score)
     if parts.forest is not None:
         n_trees = len(parts.forest.roots)
         rate = np.full(n_trees, -1 / (n_trees * parts.usual_path_length))
         exponents = _trees(graph, parts.forest, rate, rows)
-        isolated = graph.add("Pow", graph.constant(np.array(2, dtype=np.float32)), exponents)
-        weight = graph.constant(np.array(parts.forest_weight, dtype=np.float32))
-        score = graph.add("Add", graph.add("Mul", isolated, weight), score)
-    return score
+        isolated = graph.add("Pow", graph.constant(np.array(2.0)), exponents)
+        weighted = graph.add("Mul", isolated, graph.constant(np.array(parts.forest_weight)))
+        score = graph.add("Add", weighted, score)
+    return graph.add("Cast", score, to=1)  # to float32
 
 
 def _network(graph: _Graph, detector: Any, rows: str) -> str:
@@ -181,16 +181,20 @@ def _network(graph: _Graph, detector: Any, rows: str) -> str:
 
 
 def _trees(graph: _Graph, trees: Trees, weights: NDArray[np.float64], rows: str) -> str:
+    from onnx import numpy_helper
+
     attributes = tree_attributes(trees, weights)
-    sums = graph.add("TreeEnsembleRegressor", rows, domain=_TREES, **attributes)
-    return graph.add("Squeeze", sums, _second_axis(graph))
+    for name in ("nodes_values", "target_weights"):  # as float64, so that leaves are added up in float64
+        attributes[f"{name}_as_tensor"] = numpy_helper.from_array(np.array(attributes.pop(name)), name)
+    sums = graph.add("TreeEnsembleRegressor", _wide(graph, rows), domain=_TREES, **attributes)
+    return _wide(graph, graph.add("Squeeze", sums, _second_axis(graph)))
 
 
 def _nearest(graph: _Graph, neighbours: NDArray[np.float32], rows: str) -> str:
     """Return the mean distance to the nearest row of each sample: x² - 2 x·z + z², coarse unless it is in float64."""
     n_samples, n_each, n_columns = neighbours.shape
     every = neighbours.reshape(-1, n_columns).astype(np.float64)
-    wide = graph.add("Cast", rows, to=11)  # to float64
+    wide = _wide(graph, rows)
     own = graph.add("ReduceSum", graph.add("Mul", wide, wide), _second_axis(graph), keepdims=1)
     shifts = graph.constant((every**2).sum(axis=1))
     both = graph.add("MatMul", wide, graph.constant(-2 * every.T))
@@ -199,7 +203,11 @@ def _nearest(graph: _Graph, neighbours: NDArray[np.float32], rows: str) -> str:
     last = graph.constant(np.array([2], dtype=np.int64))
     nearest = graph.add("ReduceMin", by_sample, last, keepdims=0)
     distances = graph.add("Sqrt", graph.add("Max", nearest, graph.constant(np.array(0.0))))
-    return graph.add("Cast", graph.add("ReduceMean", distances, _second_axis(graph), keepdims=0), to=1)
+    return graph.add("ReduceMean", distances, _second_axis(graph), keepdims=0)
+
+
+def _wide(graph: _Graph, values: str) -> str:
+    return graph.add("Cast", values, to=11)  # to float64
 
 
 def _second_axis(graph: _Graph) -> str:
