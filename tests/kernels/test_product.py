@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dplan._kernels import perceptron, product
-from dplan._kernels.compile import compiled_exactly
+from dplan._kernels.tile import rounds_once
 from dplan._kernels.trees import exp2
 
 pytestmark = pytest.mark.any_processor
@@ -34,17 +34,11 @@ def twin(theta, sizes, rows, *, fused=True):
     return rows
 
 
-def is_fused():
-    one = compiled_exactly(lambda: 0)
-    triple, _, features = one.targetctx.codegen().magic_tuple()
-    return not triple.startswith("x86_64") or "+fma" in features.split(",")
-
-
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_outputs_equal_a_plain_twin_to_the_last_bit(shape):
     theta, sizes, rows = network(*shape)
     np.testing.assert_array_equal(
-        product.outputs(theta, sizes, rows), twin(theta, sizes, rows, fused=is_fused())
+        product.outputs(theta, sizes, rows), twin(theta, sizes, rows, fused=rounds_once())
     )
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 LANES = 16  # results that are summed side by side: a register of AVX-512, two of AVX2, four of NEON
@@ -72,7 +73,7 @@ def tile(n_left: int, squared_gaps: bool = False) -> Any:
         for row, total in zip(rows, sums, strict=True):
             a = _in_all_lanes(builder, vector, builder.load(builder.gep(row, [i]), align=4))
             factors = (builder.fsub(b, a),) * 2 if squared_gaps else (a, b)
-            added.append(_multiply_add(context, builder, *factors, total))
+            added.append(_multiply_add(builder, *factors, total))
         following = builder.add(i, whole(1))
         i.add_incoming(whole(0), before)
         i.add_incoming(following, loop)
@@ -100,12 +101,15 @@ def _in_all_lanes(builder: Any, vector: Any, value: Any) -> Any:
     return builder.shuffle_vector(first, undefined, ir.VectorType(index, LANES)([0] * LANES))
 
 
-def _multiply_add(context: Any, builder: Any, first: Any, second: Any, total: Any) -> Any:
-    triple, _, features = context.codegen().magic_tuple()
-    if triple.startswith("x86_64") and "+fma" not in features.split(","):
-        return builder.fadd(
-            total, builder.fmul(first, second)
-        )  # in software, a fused one is a hundred times slower
+def rounds_once() -> bool:
+    """Tell whether the processor has fused multiply-add; in software, it would be a hundred times slower."""
+    triple, _, features = cpu_target.target_context.codegen().magic_tuple()
+    return not triple.startswith("x86_64") or "+fma" in features.split(",")
+
+
+def _multiply_add(builder: Any, first: Any, second: Any, total: Any) -> Any:
+    if not rounds_once():
+        return builder.fadd(total, builder.fmul(first, second))
     name = f"llvm.fma.v{LANES}f32"
     fused = builder.module.globals.get(name) or ir.Function(
         builder.module, ir.FunctionType(total.type, [total.type] * 3), name
