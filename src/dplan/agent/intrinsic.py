@@ -10,10 +10,10 @@ from dplan._kernels.forest import Forest, grow, isolation_scores, new_forest
 from dplan._kernels.perceptron import Floats, Sizes, embed
 from dplan.agent.environment import World, random_unlabelled
 
-# Scores are rescaled by those of this many rows of D^u: enough for the extremes, whatever the size of the data.
+# Scores are rescaled by the scores of this many rows of D^u: enough to find the extremes in data of any size.
 RESCALING_ROWS = 5_000
 
-# How isolation scores become rewards, and what the forest sees. Numbers, because compiled code compares them.
+# How isolation scores become rewards, and what the forest sees. Integers, for compiled code.
 MINMAX, RANK, AS_THEY_ARE = 0, 1, 2
 SCALINGS = {"minmax": MINMAX, "rank": RANK, "none": AS_THEY_ARE}
 EMBEDDED, RAW = 0, 1
@@ -21,11 +21,11 @@ FEATURES = {"embedding": EMBEDDED, "raw": RAW}
 
 
 class Novelty(NamedTuple):
-    """The forest that gives r^i, the embedding θ̂^e that it was grown in, and the rewards that it gave so far."""
+    """The forest that gives r^i, the embedding θ̂^e that it was grown in, and the rewards computed so far."""
 
     forest: Forest
-    frozen: Floats  # θ̂^e, with the rest of θ
-    usual: Floats  # isolation scores over D^u, rising
+    frozen: Floats  # a copy of θ, which contains θ̂^e
+    usual: Floats  # isolation scores of rows of D^u, in ascending order
     rewards: Floats  # r^i per row of the world, NaN until the row is visited
     scaling: int
     features: int
@@ -54,7 +54,7 @@ def new_novelty(
 def intrinsic_reward(novelty: Novelty, world: World, sizes: Sizes, row: int) -> float:
     """Return r^i = f(s; θ̂^e) of a row."""
     if np.isnan(novelty.rewards[row]):
-        # The forest stands still until its next refresh, so each row is asked about once.
+        # The forest does not change until its next refresh, so each row is scored only once.
         scores = isolation_scores(novelty.forest, _seen(novelty, sizes, world.rows[row : row + 1]))
         novelty.rewards[row] = rescale(scores, novelty.usual, novelty.scaling)[0]
     return float(novelty.rewards[row])
@@ -62,11 +62,11 @@ def intrinsic_reward(novelty: Novelty, world: World, sizes: Sizes, row: int) -> 
 
 @compiled
 def refresh(novelty: Novelty, world: World, theta: Floats, sizes: Sizes, rng: np.random.Generator) -> None:
-    """Set θ̂^e = θ^e, grow a new forest on ψ(D^u; θ̂^e) and take the scores for rescaling."""
+    """Set θ̂^e = θ^e, grow a new forest on ψ(D^u; θ̂^e) and compute the scores for rescaling."""
     novelty.frozen[:] = theta
     forest = novelty.forest
     for tree in range(forest.features.shape[0]):
-        # D^u is in random order, so a stretch of it at a random place is a random sample without replacement.
+        # D^u is in random order, so a contiguous part at a random position is a random sample without replacement.
         start = random_unlabelled(world, rng)
         grow(forest, tree, _seen(novelty, sizes, world.rows[start : start + forest.tree_size]), rng)
 
@@ -85,17 +85,17 @@ def _seen(novelty: Novelty, sizes: Sizes, rows: Floats) -> Floats:
 
 @compiled
 def rescale(scores: Floats, usual: Floats, scaling: int = MINMAX) -> NDArray[np.float32]:
-    """Bring isolation scores into [0, 1], given those of D^u in rising order.
+    """Rescale isolation scores to [0, 1], given the scores of D^u in ascending order.
 
-    By their extremes, rows outside of which are clipped; or by the share of D^u that scores lower. Unscaled scores lie
-    in (0, 1] as well, but most of them near 0.5.
+    MINMAX scales by the lowest and highest score of D^u and clips; RANK returns the share of D^u with a lower score.
+    AS_THEY_ARE changes nothing: isolation scores are in (0, 1] already, but most are close to 0.5.
     """
     if scaling == AS_THEY_ARE:
         return scores
     rescaled = np.zeros_like(scores)
     if scaling == RANK:
         rescaled[:] = np.searchsorted(usual, scores) / len(usual)
-    elif usual[-1] > usual[0]:  # else every row of D^u looks the same, and none is novel
+    elif usual[-1] > usual[0]:  # otherwise all rows of D^u look the same, and none is novel
         for i in range(len(scores)):
             rescaled[i] = min(max((scores[i] - usual[0]) / (usual[-1] - usual[0]), 0), 1)
     return rescaled

@@ -12,13 +12,13 @@ from dplan._kernels.perceptron import Floats, Sizes
 N_ACTIONS = 2
 RMSPROP, DQN = 0, 1
 OPTIMIZERS = {
-    "rmsprop": RMSPROP,  # what the authors' stack, Keras 2.3.1, makes of the paper's settings
+    "rmsprop": RMSPROP,  # the paper's settings in the authors' framework, Keras 2.3.1
     "dqn": DQN,  # the original DQN's centred form
 }
 
 
 class Agent(NamedTuple):
-    """The Q-network, its target network, and what the optimiser remembers."""
+    """The Q-network, its target network, and the state of the optimiser."""
 
     sizes: Sizes
     theta: Floats  # θ
@@ -30,7 +30,7 @@ class Agent(NamedTuple):
 
 
 class Learning(NamedTuple):
-    """How the Q-network learns."""
+    """The settings of Q-learning and of the optimiser."""
 
     discount: float
     learning_rate: float
@@ -52,14 +52,14 @@ def new_agent(n_columns: int, hidden_units: tuple[int, ...], rng: np.random.Gene
 
 @compiled
 def greedy_action(agent: Agent, row: Floats) -> int:
-    """Return argmax_a Q(s, a; θ) of one row, given as a 1 × columns array."""
+    """Return argmax_a Q(s, a; θ) for one row, given as a 1 × columns array."""
     values = perceptron.outputs(agent.theta, agent.sizes, row)
     return int(values[0, 1] > values[0, 0])
 
 
 @compiled
 def target_values(agent: Agent, rows: Floats) -> Floats:
-    """Return max_a Q̂(s, a; θ⁻) of each row."""
+    """Return max_a Q̂(s, a; θ⁻) for each row."""
     values = perceptron.outputs(agent.target, agent.sizes, rows)
     best = np.empty(len(rows), dtype=np.float32)
     for i in range(len(rows)):
