@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels.compile import compiled
+from dplan._kernels.compile import compiled_exactly
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.replaced_network import Changes, Indices
 from dplan._kernels.trees import Trees
@@ -30,7 +30,7 @@ class Memory(NamedTuple):
     moved: NDArray[np.float64]  # (2, background rows, features): how far the sums change
 
 
-@compiled
+@compiled_exactly
 def changes_of_trees(
     trees: Trees,
     weights: NDArray[np.float64],
@@ -49,7 +49,7 @@ def changes_of_trees(
     return changes
 
 
-@compiled
+@compiled_exactly
 def changes_of_forest(
     forest: Trees,
     usual_path_length: float,
@@ -78,7 +78,7 @@ def changes_of_forest(
     return changes
 
 
-@compiled
+@compiled_exactly
 def _new_memory(trees: Trees, background: Floats, feature_of: Indices, n_features: int) -> Memory:
     n_trees, n_nodes, n_background = len(trees.roots), len(trees.values), len(background)
     memory = Memory(
@@ -100,13 +100,13 @@ def _new_memory(trees: Trees, background: Floats, feature_of: Indices, n_feature
     return memory
 
 
-@compiled
+@compiled_exactly
 def _fill_sides(trees: Trees, row: Floats, sides: Sides) -> None:
     for node in range(len(sides)):
         sides[node] = row[trees.features[node]] > trees.thresholds[node]
 
 
-@compiled
+@compiled_exactly
 def _move(trees: Trees, weights: NDArray[np.float64], row: Floats, memory: Memory) -> None:
     """Compute the sums of leaves, and how far they change, for one row."""
     sides, children, feature_at = memory.sides, trees.children, memory.feature_at
@@ -128,7 +128,7 @@ def _move(trees: Trees, weights: NDArray[np.float64], row: Floats, memory: Memor
             walk += 2
 
 
-@compiled
+@compiled_exactly
 def _leave(
     trees: Trees,
     root: int,
@@ -154,7 +154,7 @@ def _leave(
         node = children[node, step]
 
 
-@compiled
+@compiled_exactly
 def _leaf(
     children: NDArray[np.int32], node: int, own: Sides, other: Sides, feature_at: Indices, feature: int
 ) -> int:

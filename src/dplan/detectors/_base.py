@@ -258,8 +258,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         check_is_fitted(self, "history_")
         # Values are checked in the same pass that scales them.
         table = self._validated(X, ensure_all_finite=False, reset=False)
-        with single_threaded_blas():
-            return score_in_blocks(table, self.column_low_, self.column_inverse_, score)
+        return score_in_blocks(table, self.column_low_, self.column_inverse_, score)
 
     def _checked_rng(self) -> np.random.Generator:
         """Check all parameters; return the generator that `random_state` stands for."""
@@ -301,8 +300,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         rows = others if len(others) else unlabelled
         if len(rows) > _REFERENCE_ROWS:
             rows = rng.choice(rows, _REFERENCE_ROWS, replace=False)
-        with single_threaded_blas():
-            scores = score_in_blocks(X, self.column_low_, self.column_inverse_, self._score, rows)
+        scores = score_in_blocks(X, self.column_low_, self.column_inverse_, self._score, rows)
         if not np.isfinite(scores).all():
             raise ValueError(
                 f"{type(self).__name__}'s weights grew beyond all bounds in training. "

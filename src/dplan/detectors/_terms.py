@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels import perceptron
+from dplan._kernels import product
 from dplan._kernels.neighbours import mean_nearest_distance
 from dplan._kernels.perceptron import Floats, Sizes
 from dplan._kernels.replaced_neighbours import changes_of_neighbours
 from dplan._kernels.replaced_network import Changes, Indices, changes_of_network, single_output
 from dplan._kernels.replaced_trees import changes_of_forest, changes_of_trees
-from dplan._kernels.trees import Trees, some_trees, sum_of_leaves
+from dplan._kernels.trees import Trees, isolation, some_trees, sum_of_leaves
 
 _CELLS_AT_ONCE = 2_000_000  # bounds the memory of scoring replaced rows
 
@@ -61,7 +61,7 @@ class Term:
         return means
 
     def to_onnx(self, graph: Any, rows: str) -> str:
-        """Add nodes to a `dplan.tables.onnx.Graph`; `rows` names the scaled rows, and the result the term's values."""
+        """Add nodes to a `dplan.tables.onnx.Graph`, given the name of the scaled rows; return that of float64 values."""
         raise NotImplementedError
 
 
@@ -92,7 +92,7 @@ class ConstantTerm(Term):
 
     def to_onnx(self, graph: Any, rows: str) -> str:
         """See `Term`."""
-        return str(graph.constant(np.array(self.value, dtype=np.float32)))
+        return str(graph.constant(np.array(self.value)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ class LinearTerm(Term):
 
     def to_onnx(self, graph: Any, rows: str) -> str:
         """See `Term`."""
-        return str(graph.add("MatMul", rows, graph.constant(self.coefficients.astype(np.float32))))
+        return str(graph.add("MatMul", graph.wide(rows), graph.constant(self.coefficients)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ class NetworkTerm(Term):
 
     def values(self, rows: Floats) -> NDArray[np.floating]:
         """See `Term`."""
-        values: NDArray[np.float64] = perceptron.outputs(self.theta, self.sizes, rows) @ self.weights
+        values: NDArray[np.float64] = product.outputs(self.theta, self.sizes, rows) @ self.weights
         return values
 
     def changes(self, replacing: Replacing) -> Changes:
@@ -139,8 +139,8 @@ class NetworkTerm(Term):
 
     def to_onnx(self, graph: Any, rows: str) -> str:
         """See `Term`."""
-        outputs = graph.network(self.theta, self.sizes, rows)
-        return str(graph.add("MatMul", outputs, graph.constant(self.weights.astype(np.float32))))
+        outputs = graph.wide(graph.network(self.theta, self.sizes, rows))
+        return str(graph.add("MatMul", outputs, graph.constant(self.weights)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,8 +177,7 @@ class ForestTerm(Term):
 
     def values(self, rows: Floats) -> NDArray[np.floating]:
         """See `Term`."""
-        mean_length = sum_of_leaves(self.forest, rows) / len(self.forest.roots)
-        values: NDArray[np.float64] = self.weight * np.exp2(-mean_length / self.usual_path_length)
+        values: NDArray[np.float64] = self.weight * isolation(self.forest, self.usual_path_length, rows)
         return values
 
     def changes(self, replacing: Replacing) -> Changes:
@@ -190,9 +189,8 @@ class ForestTerm(Term):
         """See `Term`."""
         n_trees = len(self.forest.roots)
         rate = np.full(n_trees, -1 / (n_trees * self.usual_path_length))
-        base = graph.constant(np.array(2, dtype=np.float32))
-        isolated = graph.add("Pow", base, graph.trees(self.forest, rate, rows))
-        return str(graph.add("Mul", isolated, graph.constant(np.array(self.weight, dtype=np.float32))))
+        isolated = graph.add("Pow", graph.constant(np.array(2.0)), graph.trees(self.forest, rate, rows))
+        return str(graph.add("Mul", isolated, graph.constant(np.array(self.weight))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,4 +212,4 @@ class NeighboursTerm(Term):
     def to_onnx(self, graph: Any, rows: str) -> str:
         """See `Term`."""
         distances = graph.nearest(self.neighbours, rows)
-        return str(graph.add("Mul", distances, graph.constant(np.array(self.weight, dtype=np.float32))))
+        return str(graph.add("Mul", distances, graph.constant(np.array(self.weight))))

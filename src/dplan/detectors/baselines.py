@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from dplan._kernels.perceptron import Floats
+from dplan._kernels.product import affine
 from dplan._kernels.trees import Trees, join_trees, one_tree, sum_of_leaves
 from dplan.detectors._base import Detector
 from dplan.detectors._checks import check_choice, check_integer, check_number
@@ -100,8 +101,8 @@ class LogisticBaseline(Detector):
         return int(self.history_["iterations"][-1])
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        scores: NDArray[np.float64] = rows @ self.coefficients_ + self.intercept_
-        return scores
+        weights, biases = self.coefficients_[:, None], np.array([self.intercept_])
+        return affine(rows, weights.astype(np.float32), biases.astype(np.float32))[:, 0]
 
     def _terms(self) -> Sequence[Term]:
         return [LinearTerm(self.coefficients_), ConstantTerm(self.intercept_)]

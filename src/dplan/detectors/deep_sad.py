@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels import perceptron
+from dplan._kernels import perceptron, product
 from dplan._kernels.compile import compiled
+from dplan._kernels.neighbours import mean_nearest_distance
 from dplan._kernels.perceptron import Floats, Sizes
 from dplan.detectors._checks import check_choice, check_hidden_units, check_number
 from dplan.detectors._deep import DeepDetector, Network, new_network
@@ -117,14 +118,14 @@ class DeepSAD(DeepDetector):
         self._learn(network, sampler, loss)
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        return squared_distances(perceptron.outputs(self.weights_, self.layer_sizes_, rows), self.centre_)
+        represented = product.represent(self.weights_, self.layer_sizes_, rows)
+        return np.square(mean_nearest_distance(self.centre_[None, None], represented))
 
     def _terms(self) -> Sequence[Term]:
         return [SphereTerm(self._score, self.weights_, self.layer_sizes_, self.centre_)]
 
     def _embed(self, rows: Floats) -> Floats:
-        represented: Floats = perceptron.represent(self.weights_, self.layer_sizes_, rows)
-        return represented
+        return product.represent(self.weights_, self.layer_sizes_, rows)
 
     def _check_saved(self) -> None:
         super()._check_saved()
@@ -141,8 +142,8 @@ class SphereTerm(ScoreTerm):
 
     def to_onnx(self, graph: Any, rows: str) -> str:
         """See `Term`."""
-        represented = graph.add("Relu", graph.network(self.theta, self.sizes, rows))
-        gaps = graph.add("Sub", represented, graph.constant(self.centre))
+        represented = graph.wide(graph.add("Relu", graph.network(self.theta, self.sizes, rows)))
+        gaps = graph.add("Sub", represented, graph.constant(self.centre.astype(np.float64)))
         return str(graph.add("ReduceSum", graph.add("Mul", gaps, gaps), graph.second_axis(), keepdims=0))
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels import perceptron
+from dplan._kernels import perceptron, product
 from dplan._kernels.compile import compiled
 from dplan._kernels.perceptron import Floats
 from dplan.detectors._checks import check_hidden_units, check_number
@@ -94,7 +94,7 @@ class DevNet(DeepDetector):
         self._learn(new_network(sizes, float(self.l2), len(hidden_units), rng), sampler, loss)
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        return perceptron.outputs(self.weights_, self.layer_sizes_, rows)[:, 0]
+        return product.outputs(self.weights_, self.layer_sizes_, rows)[:, 0]
 
 
 @compiled

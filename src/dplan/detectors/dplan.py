@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels import perceptron
+from dplan._kernels import perceptron, product
 from dplan._kernels.perceptron import Floats
 from dplan.agent.environment import ANOMALOUS, SAMPLERS, STRETCH_ROWS, World, ring_order
 from dplan.agent.intrinsic import FEATURES, SCALINGS, new_novelty
@@ -285,7 +285,7 @@ class DPLAN(ContinuingDetector):
                 break
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        values = perceptron.outputs(self.weights_, self.layer_sizes_, rows)
+        values = product.outputs(self.weights_, self.layer_sizes_, rows)
         return values[:, ANOMALOUS]
 
     def _terms(self) -> Sequence[Term]:

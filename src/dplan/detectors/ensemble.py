@@ -10,7 +10,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from dplan._kernels import perceptron
+from dplan._kernels import product
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.scaling import no_scale
 from dplan._kernels.trees import join_trees, sum_of_leaves
@@ -235,7 +235,7 @@ class DPLANEnsemble(FittedEnsemble):
         agent.set_params(callback=lambda *_: stop.is_set())
         agent.partial_fit(rows, known.astype(np.int64))  # without weights, this is fit
         values = [
-            perceptron.outputs(agent.weights_, agent.layer_sizes_, part)[:, ANOMALOUS]
+            product.outputs(agent.weights_, agent.layer_sizes_, part)[:, ANOMALOUS]
             for part in (usual, held_out)
         ]
         return standardised(job.kind, agent.weights_, None, *values)

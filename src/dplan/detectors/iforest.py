@@ -9,7 +9,7 @@ from sklearn.ensemble import IsolationForest
 
 from dplan._kernels.forest import average_path_length
 from dplan._kernels.perceptron import Floats
-from dplan._kernels.trees import Trees, depth_of_nodes, join_trees, one_tree, sum_of_leaves
+from dplan._kernels.trees import Trees, depth_of_nodes, isolation, join_trees, one_tree
 from dplan.detectors._base import Detector
 from dplan.detectors._checks import check_integer
 from dplan.detectors._minibatches import Indices
@@ -86,8 +86,7 @@ class IForest(Detector):
         self._record(trees=float(self.n_estimators))
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        mean_length = sum_of_leaves(self.trees_, rows) / len(self.trees_.roots)
-        return np.exp2(-mean_length / max(self.usual_path_length_, 1.0))
+        return isolation(self.trees_, max(self.usual_path_length_, 1.0), rows)
 
     def _terms(self) -> Sequence[Term]:
         return [ForestTerm(self.trees_, max(self.usual_path_length_, 1.0))]

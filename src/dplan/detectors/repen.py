@@ -3,8 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels import perceptron
+from dplan._kernels import perceptron, product
 from dplan._kernels.compile import compiled
+from dplan._kernels.neighbours import mean_nearest_distance
 from dplan._kernels.perceptron import Floats
 from dplan.detectors._checks import check_hidden_units, check_integer, check_number
 from dplan.detectors._deep import DeepDetector, Step, new_network
@@ -111,7 +112,9 @@ class REPEN(DeepDetector):
 
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
         rows = self._arrange(X, np.flatnonzero(labels == 0))
-        scores = lesinn(rows, in_columns(self._random_samples(rows, rng), int(self.n_samples)))
+        # LeSiNN's score: the distance to the nearest row of a random sample, averaged over the samples.
+        samples = self._random_samples(rows, rng).reshape(int(self.n_samples), -1, rows.shape[1])
+        scores = mean_nearest_distance(samples, rows)
         triplets = Triplets(rows, scores, int(self.batch_size), rng)
         # Threshold and percentiles may come from these rows, too: each is in one of 50 samples, so its score is off by
         # a fiftieth at most.
@@ -135,46 +138,19 @@ class REPEN(DeepDetector):
 
     def _keep(self, theta: Floats) -> None:
         super()._keep(theta)
-        represented = perceptron.represent(theta, self.layer_sizes_, self.reference_rows_)
-        self.references_ = in_columns(represented, int(self.n_samples))
+        represented = product.represent(theta, self.layer_sizes_, self.reference_rows_)
+        samples = represented.reshape(int(self.n_samples), -1, represented.shape[1])
+        self.references_ = np.ascontiguousarray(samples.transpose(2, 1, 0))
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        return lesinn(self._embed(rows), self.references_)
+        return mean_nearest_distance(self.references_.transpose(2, 1, 0), self._embed(rows))
 
     def _embed(self, rows: Floats) -> Floats:
-        represented: Floats = perceptron.represent(self.weights_, self.layer_sizes_, rows)
-        return represented
+        return product.represent(self.weights_, self.layer_sizes_, rows)
 
     def _check_saved(self) -> None:
         super()._check_saved()
         same(len(self.references_), int(self.layer_sizes_[-1]), "references_")
-
-
-def in_columns(sampled: Floats, n_samples: int) -> Floats:
-    """Turn rows, one sample after the other, into (columns, rows of a sample, samples)."""
-    return np.ascontiguousarray(sampled.reshape(n_samples, -1, sampled.shape[1]).transpose(2, 1, 0))
-
-
-@compiled
-def lesinn(rows: Floats, samples: Floats) -> NDArray[np.float64]:
-    """Return LeSiNN's score: the distance to the nearest row of a sample, averaged over the samples."""
-    n_columns, size, n_samples = samples.shape
-    flat = samples.reshape(n_columns, size * n_samples)
-    distances = np.empty(size * n_samples, dtype=np.float32)
-    scores = np.zeros(len(rows))
-    for row in range(len(rows)):
-        distances[:] = 0
-        for column in range(n_columns):
-            value = rows[row, column]
-            for i in range(size * n_samples):
-                gap = value - flat[column, i]
-                distances[i] += gap * gap
-        for sample in range(n_samples):
-            nearest = distances[sample]
-            for i in range(1, size):
-                nearest = min(nearest, distances[i * n_samples + sample])
-            scores[row] += np.sqrt(nearest) / n_samples
-    return scores
 
 
 def outlier_candidates(scores: NDArray[np.float64]) -> NDArray[np.bool_]:

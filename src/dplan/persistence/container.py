@@ -101,7 +101,8 @@ def _tensors(table: dict[str, Any], data: memoryview) -> Tensors:
         size = math.prod(shape) * dtype.itemsize
         if entry["data_offsets"] != [end, end + size] or end + size > len(data):
             raise ValueError(f"tensor {name!r} is not where the bytes are")
-        tensors[name] = np.frombuffer(data[end : end + size], dtype=dtype).reshape(shape)
+        # A copy is aligned and can be written to, as arrays of a detector just fitted: kernels are compiled for both.
+        tensors[name] = np.frombuffer(data[end : end + size], dtype=dtype).reshape(shape).copy()
         end += size
     if end != len(data):
         raise ValueError(f"{len(data) - end:,} bytes belong to no tensor")
