@@ -61,7 +61,7 @@ class Term:
         return means
 
     def to_onnx(self, graph: Any, rows: str) -> str:
-        """Add nodes to a `dplan.tables.onnx.Graph`, given the name of the scaled rows; return that of float64 values."""
+        """Add nodes to a `dplan.tables.onnx.Graph`, given the name of scaled rows; return that of float64 values."""
         raise NotImplementedError
 
 
