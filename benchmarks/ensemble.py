@@ -23,7 +23,7 @@ def run() -> bool:
 
 
 def fit_ensemble(X: Floats, y: NDArray[np.int64]) -> None:
-    DPLANEnsemble(random_state=0).fit(X, y)
+    DPLANEnsemble(n_jobs=-1, random_state=0).fit(X, y)
 
 
 def fitting(X: Floats, y: NDArray[np.int64]) -> Bar:
@@ -35,7 +35,7 @@ def fitting(X: Floats, y: NDArray[np.int64]) -> Bar:
 
 def scoring(X: Floats, y: NDArray[np.int64]) -> Bar:
     """Compare with what people have: scikit-learn's isolation forest, all cores as well."""
-    ensemble = DPLANEnsemble(random_state=0).fit(X, y)
+    ensemble = DPLANEnsemble(n_jobs=-1, random_state=0).fit(X, y)
     forest = IsolationForest(random_state=0, n_jobs=-1).fit(X)
     rows = X[:50_000]
     ensemble.anomaly_score(rows[:100])

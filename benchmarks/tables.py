@@ -56,9 +56,9 @@ from dplan.tables import fit_table
 table = pl.read_parquet(sys.argv[1], n_rows=100_000)
 table = table.with_columns(label=(pl.int_range(pl.len()) % 2000 == 0).cast(pl.Int64))
 own = from_table(table, label="label")
-fit_table(own, DPLANEnsemble(random_state=0, n_steps=400, warmup_steps=200), estimate=False)  # compiled
+fit_table(own, DPLANEnsemble(n_jobs=-1, random_state=0, n_steps=400, warmup_steps=200), estimate=False)  # compiled
 begin()
-model = fit_table(own, DPLANEnsemble(random_state=0))
+model = fit_table(own, DPLANEnsemble(n_jobs=-1, random_state=0))
 model.save(sys.argv[2])
 figures.update(model.summary["seconds"])
 """
@@ -68,7 +68,7 @@ import numpy as np
 from dplan import DPLANEnsemble
 from dplan.explain import effects
 X = np.random.default_rng(0).random((3000, 200))
-detector = DPLANEnsemble(random_state=0).fit(X, np.arange(3000) < 60)
+detector = DPLANEnsemble(n_jobs=-1, random_state=0).fit(X, np.arange(3000) < 60)
 effects(detector, X[:2], X)  # compiled
 begin()
 found = effects(detector, X[:1000], X[60:])

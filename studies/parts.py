@@ -98,7 +98,7 @@ class RawReward(dplan.DPLANEnsemble):
 
 def ensembles(task: Task, seed: int) -> Iterator[Arm]:
     """Put the members of one ensemble together in many ways."""
-    ensemble = dplan.DPLANEnsemble(random_state=seed).fit(task.X, task.y)
+    ensemble = dplan.DPLANEnsemble(n_jobs=-1, random_state=seed).fit(task.X, task.y)
     test = ensemble._member_scores(ensemble._arrange(task.X_test))
     labelled, unlabelled = np.flatnonzero(task.y), np.flatnonzero(task.y == 0)
     some = np.random.default_rng(seed).choice(unlabelled, min(10_000, len(unlabelled)), replace=False)
@@ -146,7 +146,7 @@ def ensembles(task: Task, seed: int) -> Iterator[Arm]:
         "network agents of 80 units": {"hidden_units": 80},
     }
     for name, changes in others.items():
-        other = dplan.DPLANEnsemble(**changes, random_state=seed).fit(task.X, task.y)
+        other = dplan.DPLANEnsemble(**changes, n_jobs=-1, random_state=seed).fit(task.X, task.y)
         yield (name, other.anomaly_score(task.X_test))
     inside = RawReward(random_state=seed).fit(task.X, task.y)
     yield ("raw features inside the reward too", inside.anomaly_score(task.X_test))

@@ -1,6 +1,7 @@
 from . import datasets as datasets
 from . import explain as explain
 from . import gym as gym
+from . import metrics as metrics
 from . import tables as tables
 from ._version import __version__ as __version__
 from .detectors import variants as variants
@@ -15,7 +16,8 @@ from .detectors.ensemble import DPLANEnsemble as DPLANEnsemble
 from .detectors.iforest import IForest as IForest
 from .detectors.prenet import PReNet as PReNet
 from .detectors.repen import REPEN as REPEN
+from .exceptions import DplanError as DplanError
 from .exceptions import ModelFileError as ModelFileError
 from .exceptions import NoLabelsWarning as NoLabelsWarning
-from .persistence.model_file import load as load
 from .tables.detector import TableDetector as TableDetector
+from .tables.model import load as load

@@ -14,9 +14,9 @@ def make_small_plan(runs=3):
         runs=runs,
         datasets=("covertype-mini",),
         parameters={
-            "LogisticBaseline": {"n_iterations": 20},
+            "LogisticBaseline": {"max_iter": 20},
             "DevNet": {"n_epochs": 1},
-            "IForest": {"n_trees": 10},
+            "IForest": {"n_estimators": 10},
         },
     )
 

@@ -15,7 +15,6 @@ from click.testing import CliRunner
 
 from dplan import DPLAN, DevNet, DPLANEnsemble, LogisticBaseline
 from dplan.cli import _shared
-from dplan.cli._shared import _rounds
 from dplan.cli.main import main
 from dplan.persistence.claim import claimed
 from dplan.tables import TableModel
@@ -98,7 +97,7 @@ def test_from_a_csv_to_a_ranked_list_with_reasons(csv, tmp_path):
 )
 def test_the_bar_knows_how_many_rounds_a_training_has(detector):
     X = np.random.default_rng(0).normal(size=(200, 3))
-    assert _rounds(detector) == len(detector.fit(X, np.arange(200) < 20).history_["seconds"])
+    assert detector._expected_rounds() == len(detector.fit(X, np.arange(200) < 20).history_["seconds"])
 
 
 def test_inspect_tells_the_ranges_of_a_plain_detector(tmp_path):
@@ -136,7 +135,7 @@ def test_every_detector_can_be_fitted_from_the_command_line(csv, tmp_path):
         few = {
             "DPLAN": FAST,
             "DPLANEnsemble": [*FAST, *ONE_OF_EACH],
-            "BoostedBaseline": ["--set", "n_trees=5"],
+            "BoostedBaseline": ["--set", "n_estimators=5"],
             "IForest": [],
             "LogisticBaseline": [],
         }.get(entry.name, ["--set", "n_epochs=2"])
@@ -188,7 +187,7 @@ def test_wrong_fits_end_with_one_line(what, csv, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["{csv}", "-m", "{csv}", "-o", "{out}.csv"], 1, "no model file of dplan"),
+        (["{csv}", "-m", "{csv}", "-o", "{out}.csv"], 1, "not a dplan model file"),
         (["{csv}x", "-m", "{model}", "-o", "{out}.csv"], 2, "there is no file"),
         (["{csv}", "-m", "{model}", "-o", "{out}.xls"], 1, "unsupported file type"),
         (["{csv}", "-m", "{model}", "-o", "{out}.csv.gz"], 1, "compressed text cannot be written"),

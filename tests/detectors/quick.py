@@ -19,9 +19,9 @@ QUICK: dict[str, Detector] = {
     "DeepSAD": dplan.DeepSAD(random_state=0, **_FEW_EPOCHS),
     "DeepSAD, inverse": dplan.DeepSAD(loss="inverse", random_state=0, **_FEW_EPOCHS),
     "REPEN": dplan.REPEN(n_samples=5, random_state=0, **_FEW_EPOCHS),
-    "IForest": dplan.IForest(n_trees=10, random_state=0),
+    "IForest": dplan.IForest(n_estimators=10, random_state=0),
     "DUA": dplan.DUA(random_state=0, **_FEW_EPOCHS),
     "PReNet": dplan.PReNet(random_state=0, **_FEW_EPOCHS),
     "LogisticBaseline": dplan.LogisticBaseline(random_state=0),
-    "BoostedBaseline": dplan.BoostedBaseline(n_trees=10, random_state=0),
+    "BoostedBaseline": dplan.BoostedBaseline(n_estimators=10, random_state=0),
 }

@@ -30,7 +30,7 @@ def test_boosted_scores_are_those_of_scikit_learn(table):
     model = HistGradientBoostingClassifier(max_iter=30, l2_regularization=1.0, early_stopping=False)
     with threadpool_limits(1):
         theirs = model.fit(X, y).decision_function(X)
-    ours = BoostedBaseline(n_trees=30, scale=False).fit(X, y).anomaly_score(X)
+    ours = BoostedBaseline(n_estimators=30, scale=False).fit(X, y).anomaly_score(X)
     np.testing.assert_allclose(ours - ours[0], theirs - theirs[0], atol=1e-9)
 
 
@@ -40,13 +40,13 @@ def test_a_rare_class_does_not_make_boosting_overshoot():
     X = rng.random((40_000, 4)).astype(np.float32)
     anomalous = np.arange(40_000) < 800
     X[anomalous, :2] = 0.6 + 0.4 * X[anomalous, :2]
-    scores = BoostedBaseline(n_trees=50).fit(X, (np.arange(40_000) < 20).astype(int)).anomaly_score(X)
+    scores = BoostedBaseline(n_estimators=50).fit(X, (np.arange(40_000) < 20).astype(int)).anomaly_score(X)
     assert roc_auc_score(anomalous[20:], scores[20:]) > 0.85
 
 
 def test_classes_of_anomalies_are_one_class_here(table):
     X, y = table
-    for detector in (LogisticBaseline(), BoostedBaseline(n_trees=5)):
+    for detector in (LogisticBaseline(), BoostedBaseline(n_estimators=5)):
         one, other = (
             detector.fit(X, labels).anomaly_score(X) for labels in (y, y * (1 + np.arange(3_000) % 2))
         )
@@ -56,7 +56,7 @@ def test_classes_of_anomalies_are_one_class_here(table):
 def test_catboost_where_it_is_installed(table):
     pytest.importorskip("catboost", reason="the extra [boost] is not installed")
     X, y = table
-    detector = BoostedBaseline(engine="catboost", n_trees=20, random_state=0)
+    detector = BoostedBaseline(engine="catboost", n_estimators=20, random_state=0)
     scores = detector.fit(X, y).anomaly_score(X)
     assert scores[:60].mean() > scores[60:].mean() + 1
     np.testing.assert_array_equal(detector.fit(X, y).anomaly_score(X), scores)

@@ -73,17 +73,6 @@ def test_threads_can_score_side_by_side(detector, labelled_table):
     assert set(together) == {alone}
 
 
-def test_the_score_of_a_row_does_not_depend_on_its_company(detector, labelled_table):
-    X, y = labelled_table
-    fitted = clone(detector).fit(X, y)
-    together = fitted.anomaly_score(X)
-    order = np.random.default_rng(1).permutation(len(X))
-    np.testing.assert_array_equal(fitted.anomaly_score(X[order]), together[order])
-    np.testing.assert_array_equal(
-        [fitted.anomaly_score(X[[row]])[0] for row in order[:50]], together[order[:50]]
-    )
-
-
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 def test_frames_go_in_and_their_columns_are_remembered(detector, labelled_table, make):
     X, y = labelled_table

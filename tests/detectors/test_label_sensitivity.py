@@ -9,7 +9,7 @@ import dplan
 
 LABEL_USING = {entry.name: entry.create() for entry in dplan.list_detectors() if entry.uses_labels}
 LABEL_USING["DeepSAD, inverse"] = dplan.DeepSAD(loss="inverse")
-LABEL_USING["BoostedBaseline"].set_params(n_trees=30)  # enough here, and quicker
+LABEL_USING["BoostedBaseline"].set_params(n_estimators=30)  # enough here, and quicker
 over_all = pytest.mark.parametrize("detector", LABEL_USING.values(), ids=LABEL_USING.keys())
 
 

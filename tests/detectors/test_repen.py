@@ -4,17 +4,8 @@ from scipy.stats import chisquare
 
 from dplan import REPEN
 from dplan._kernels import perceptron
-from dplan.detectors.repen import Triplets, in_columns, lesinn, outlier_candidates, triplet_loss
+from dplan.detectors.repen import Triplets, outlier_candidates, triplet_loss
 from tests.detectors import gradients
-
-
-def test_lesinn_equals_a_plain_twin():
-    rng = np.random.default_rng(0)
-    rows = rng.random((200, 7)).astype(np.float32)
-    samples = rows[rng.integers(200, size=(50, 8))]
-    gaps = rows[:, None, None, :].astype(np.float64) - samples[None]
-    expected = np.sqrt((gaps**2).sum(axis=3)).min(axis=2).mean(axis=1)
-    np.testing.assert_allclose(lesinn(rows, in_columns(samples.reshape(400, 7), 50)), expected, rtol=1e-5)
 
 
 def test_candidates_lie_above_cantellis_threshold():

@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 from sklearn.base import clone
 
+from dplan.detectors import _saving
 from dplan.persistence import model_file
 from dplan.tables import TablePreparer
 from tests.detectors.quick import QUICK
@@ -37,4 +38,4 @@ def write_golden(folder):
         rows = np.ascontiguousarray(X[:25])
         arrays = {"rows": rows, "scores": detector.anomaly_score(rows)}
         path = folder / f"{name.lower()}-format-{model_file.FORMAT}.dplan"
-        model_file.save(path, detector, preparation=preparer, arrays=arrays, summary={"rows": 300})
+        _saving.save(path, detector, preparation=preparer.to_state(), arrays=arrays, summary={"rows": 300})

@@ -6,9 +6,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+import dplan
 from dplan import DPLAN, IForest, ModelFileError
-from dplan.persistence import model_file
+from dplan.detectors import _saving
 from dplan.tables import TableModel, fit_table, from_table
+from dplan.tables.updating import copied
 from tests.tables.payments import QUICK, payments
 
 
@@ -44,7 +46,7 @@ def test_the_summary_says_what_was_done(model):
 
 def test_dropped_columns_are_named_and_not_needed_afterwards(table):
     own = from_table(table.with_columns(note=pl.lit(None, pl.String)), label="verdict", anomaly=["fraud"])
-    model = fit_table(own, IForest(n_trees=5, random_state=0), estimate=False)
+    model = fit_table(own, IForest(n_estimators=5, random_state=0), estimate=False)
     assert set(model.summary["dropped"]) == {"payment", "note"}
     assert model.score(table.drop("payment")).shape == (3000,)
     with pytest.raises(ValueError, match="no column is left"):
@@ -115,22 +117,39 @@ def test_a_model_without_a_table_is_refused(model, tmp_path):
     model.detector.save(path)
     with pytest.raises(ModelFileError, match="no preparation"):
         TableModel.load(path)
-    model_file.save(path, model.detector, preparation=model.preparation)
+    _saving.save(path, model.detector, preparation=model.preparation.to_state())
     with pytest.raises(ModelFileError, match="not fitted on a table"):
         TableModel.load(path)
     arrays = {
         "usual": model.usual[:, :-1].copy(),
         "known": model.known,
         "known_classes": model.known_classes,
-        "score_quantiles": model.score_quantiles,
     }
-    model_file.save(path, model.detector, preparation=model.preparation, arrays=arrays)
+    _saving.save(path, model.detector, preparation=model.preparation.to_state(), arrays=arrays)
     with pytest.raises(ModelFileError, match="do not fit its detector"):
         TableModel.load(path)
-    arrays |= {"usual": model.usual, "score_quantiles": model.score_quantiles[::-1].copy()}
-    model_file.save(path, model.detector, preparation=model.preparation, arrays=arrays)
-    with pytest.raises(ModelFileError, match="quantiles"):
+
+
+def test_older_files_keep_the_quantiles_of_scores_with_the_table(model, table, tmp_path):
+    path, old = tmp_path / "m.dplan", copied(model.detector)
+    quantiles = old.score_quantiles_
+    del old.score_quantiles_
+    arrays = {"usual": model.usual, "known": model.known, "known_classes": model.known_classes}
+    state = model.preparation.to_state()
+    _saving.save(path, old, preparation=state, arrays={**arrays, "score_quantiles": quantiles})
+    scores = model.score(table)
+    np.testing.assert_array_equal(TableModel.load(path).percentile(scores), model.percentile(scores))
+    _saving.save(path, old, preparation=state, arrays={**arrays, "score_quantiles": quantiles[::-1].copy()})
+    with pytest.raises(ModelFileError, match="not in order"):
         TableModel.load(path)
+
+
+def test_load_returns_a_table_model_for_the_file_of_a_table(model, model_path, table, tmp_path):
+    loaded = dplan.load(model_path)
+    assert isinstance(loaded, TableModel)
+    np.testing.assert_array_equal(loaded.score(table), model.score(table))
+    model.detector.save(tmp_path / "plain.dplan")
+    assert type(dplan.load(tmp_path / "plain.dplan")) is type(model.detector)
 
 
 def test_the_same_seed_gives_the_same_model(model):

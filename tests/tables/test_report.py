@@ -134,7 +134,7 @@ def test_drift_is_small_for_the_training_table_and_large_for_what_changed(model,
 def test_without_labels_and_without_a_network_the_page_is_shorter(table):
     model = fit_table(
         from_table(table, label="verdict", anomaly=["fraud"]),
-        IForest(n_trees=10, random_state=0),
+        IForest(n_estimators=10, random_state=0),
         estimate=False,
     )
     text = report_of(model, table)

@@ -94,7 +94,7 @@ def test_detectors_that_cannot_go_on_say_so(table):
     own = from_table(table, label="verdict", anomaly=["fraud"], id="payment")
     model = fit_table(own, LogisticBaseline(random_state=0), estimate=False)
     with pytest.raises(
-        TypeError, match="LogisticBaseline cannot go on training, as DPLANEnsemble and DPLAN can"
+        TypeError, match="LogisticBaseline cannot continue training, as DPLAN and DPLANEnsemble can"
     ):
         update_table(model, own)
 

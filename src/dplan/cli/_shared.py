@@ -143,7 +143,7 @@ def training_bar(detector: Detector) -> Iterator[Callable[[str], None]]:
             return Text("compiling (first time here)" if waiting else task.fields["figures"])
 
     with _bar(Figures()) as bar:
-        task = bar.add_task("", total=_rounds(detector), figures="")
+        task = bar.add_task("", total=detector._expected_rounds(), figures="")
         names = {
             "reward": "reward {:.0f}",
             "epsilon": "ε {:.2f}",
@@ -157,13 +157,11 @@ def training_bar(detector: Detector) -> Iterator[Callable[[str], None]]:
                 for name, text in names.items()
                 if math.isfinite(figures.get(name, math.nan))
             ]
-            called = {"reward": "episode", "held_out_error": "agent"}
-            round_ = next((name for figure, name in called.items() if figure in figures), "round")
             done = int(bar.tasks[task].completed) + 1
-            bar.update(task, advance=1, figures="  ".join([f"{round_} {done}", *shown]))
+            bar.update(task, advance=1, figures="  ".join([f"{detector.round_name} {done}", *shown]))
 
         def stage(name: str) -> None:
-            bar.reset(task, total=_rounds(detector), description=name.capitalize(), figures="")
+            bar.reset(task, total=detector._expected_rounds(), description=name.capitalize(), figures="")
 
         detector.set_params(callback=advance)
         try:
@@ -199,13 +197,3 @@ def stopwatch() -> Iterator[Callable[[], float]]:
     """Give a function that tells the seconds since the block began."""
     started = time.perf_counter()
     yield lambda: time.perf_counter() - started
-
-
-def _rounds(detector: Detector) -> int | None:
-    parameters = detector.get_params()
-    if "episode_steps" in parameters:
-        return -(-int(parameters["n_steps"]) // int(parameters["episode_steps"]))
-    if "n_agents" in parameters:
-        return 3 * int(parameters["n_agents"])  # there are three kinds of agents
-    rounds = parameters.get("n_epochs")
-    return None if rounds is None else int(rounds)

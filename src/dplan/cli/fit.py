@@ -116,6 +116,8 @@ def create(name: str, settings: tuple[str, ...], seed: int) -> Detector:
         )
     detector: Detector = entries[name.casefold()].create(random_state=seed)
     allowed = sorted(set(detector.get_params()) - {"callback", "random_state"})
+    if "n_jobs" in allowed:
+        detector.set_params(n_jobs=-1)  # the command has the machine for itself
     for setting in settings:
         parameter, equals, text = setting.partition("=")
         if not equals or parameter not in allowed:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dplan.cli._shared import MODEL, examples, say
+
+if TYPE_CHECKING:
+    from dplan.persistence.model_file import Contents
 
 
 @click.command(
@@ -17,76 +20,76 @@ from dplan.cli._shared import MODEL, examples, say
 @click.argument("model", type=MODEL)
 def inspect(model: Path) -> None:
     """Print what MODEL contains: detector, settings, columns with their ranges, training."""
-    from dplan.detectors.ensemble import DPLANEnsemble
-    from dplan.persistence import model_file
-    from dplan.tables.formatting import number
+    from dplan.persistence.model_file import read, refusing
 
-    found = model_file.read(model)
-    detector = found.detector
-    say(
-        f"{model.name}: {type(detector).__name__}, format {model_file.FORMAT}, written by dplan {found.package}"
-    )
-    say(f"Features: {detector.n_features_in_}")
-    say(f"Threshold: {-detector.offset_:.6g} (contamination {detector.contamination:g})")
-    say("Settings that differ from the defaults: " + (_differing(detector) or "none"))
-    summary = found.summary
+    # Only what the file says is read, because importing detectors takes longer than all the rest.
+    contents = read(model)
+    with refusing(contents.name):
+        for line in _lines(contents):
+            say(line)
+
+
+def _lines(contents: Contents) -> list[str]:
+    found = contents.description
+    parameters, summary, history = found["parameters"], found["summary"], found["history"]
+    lines = [
+        f"{contents.name}: {found['detector']}, format {found['format']}, written by dplan {contents.package}",
+        f"Features: {found['n_features']}",
+        f"Threshold: {-found['numbers']['offset_']:.6g} (contamination {parameters['contamination']:g})",
+    ]
+    if "changed" in found:  # older files do not say what differs
+        changed = [f"{name}={parameters[name]!r}" for name in found["changed"] if name != "n_jobs"]
+        lines.append("Settings that differ from the defaults: " + (", ".join(changed) or "none"))
     if "rows" in summary and "labels" in summary:
         labels = ", ".join(f"{n:,} {label}" for label, n in summary["labels"].items())
-        say(f"Trained on {summary['rows']:,} rows: {labels}")
+        lines.append(f"Trained on {summary['rows']:,} rows: {labels}")
     if summary.get("estimate"):
         estimate = summary["estimate"]
-        say(
+        lines.append(
             f"Held-out known anomalies: {estimate['known']}; half of them rank above "
             f"{estimate['median_percentile']:.1f} % of unlabelled rows"
         )
-    history = detector.history_
     if history:
-        rounds = len(next(iter(history.values())))
-        last = ", ".join(f"{name} {values[-1]:.4g}" for name, values in history.items() if values)
-        say(f"Training: {rounds} rounds; last round: {last}")
-    if isinstance(detector, DPLANEnsemble):
-        say("Weights in the score: " + ", ".join(_members(detector)))
-    if found.preparation is None:
-        say("Features and their ranges in training:")
-        for name, low, high in _ranges(detector):
-            say(f"  {name}: {number(low)} to {number(high)}")
-    else:
-        say("Columns:")
-        for column in found.preparation.columns_:
-            if column.kind == "text":
-                what = f"{len(column.levels)} levels: {', '.join(column.levels[:8])}" + (
-                    ", …" if len(column.levels) > 8 else ""
-                )
-            elif column.kind == "date":
-                what = "date"
-            else:
-                what = f"{column.kind}, {number(column.minimum)} to {number(column.maximum)}"
-            say(f"  {column.name}: {what}")
-        for name, reason in summary.get("dropped", {}).items():
-            say(f"  {name}: dropped, {reason}")
+        last = ", ".join(f"{name} {_shown(values[-1])}" for name, values in history.items() if values)
+        lines.append(f"Training: {len(next(iter(history.values())))} rounds; last round: {last}")
+    if found.get("members"):
+        members = [
+            f"{kind['name']} {kind['weight']:.2f}" + f" ({kind['n_members']})" * (kind["n_members"] > 1)
+            for kind in found["members"]
+        ]
+        lines.append("Weights in the score: " + ", ".join(members))
+    return lines + _columns(contents)
 
 
-def _ranges(detector: Any) -> list[tuple[str, float, float]]:
+def _columns(contents: Contents) -> list[str]:
+    from dplan.tables.formatting import number
+
+    found = contents.description
+    if found["preparation"] is None:
+        ranges = _ranges(contents)
+        lines = [f"  {name}: {number(low)} to {number(high)}" for name, low, high in ranges]
+        return ["Features and their ranges in training:", *lines]
+    lines = ["Columns:"]
+    for column in found["preparation"]["columns"]:
+        if column["kind"] == "text":
+            levels = column["levels"]
+            what = f"{len(levels)} levels: {', '.join(levels[:8])}" + (", …" if len(levels) > 8 else "")
+        elif column["kind"] == "date":
+            what = "date"
+        else:
+            what = f"{column['kind']}, {number(column['minimum'])} to {number(column['maximum'])}"
+        lines.append(f"  {column['name']}: {what}")
+    dropped = found["summary"].get("dropped", {})
+    return lines + [f"  {name}: dropped, {reason}" for name, reason in dropped.items()]
+
+
+def _ranges(contents: Contents) -> list[tuple[str, float, float]]:
     """Return each feature's name, minimum and maximum; one that never changed has an inverse range of 0."""
-    names = getattr(detector, "feature_names_in_", range(detector.n_features_in_))
-    scales = zip(names, detector.column_low_.tolist(), detector.column_inverse_.tolist(), strict=True)
-    return [
-        (str(name), 2 * low, 2 * (low + (1 / inverse if inverse else 0.0))) for name, low, inverse in scales
-    ]
+    names = contents.description["feature_names"] or range(contents.description["n_features"])
+    low, inverse = (contents.tensors[key].tolist() for key in ("column_low_", "column_inverse_"))
+    scales: Any = zip(names, low, inverse, strict=True)
+    return [(str(name), 2 * lo, 2 * (lo + (1 / factor if factor else 0.0))) for name, lo, factor in scales]
 
 
-def _members(detector: Any) -> list[str]:
-    """Return the number of agents of each kind and their total weight."""
-    from dplan.tables.members import kinds_of_members
-
-    return [
-        f"{kind.name} {kind.weight:.2f}" + f" ({kind.n_members})" * kind.name.endswith("agents")
-        for kind in kinds_of_members(detector)
-    ]
-
-
-def _differing(detector: Any) -> str:
-    defaults = type(detector)().get_params()
-    return ", ".join(
-        f"{name}={value!r}" for name, value in detector.get_params().items() if value != defaults[name]
-    )
+def _shown(value: float | None) -> str:
+    return "nan" if value is None else f"{value:.4g}"

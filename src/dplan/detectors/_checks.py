@@ -3,7 +3,8 @@
 import math
 import numbers
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,20 @@ def check_flag(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be True or False, got {value!r}.")
 
 
+def check_n_jobs(n_jobs: Any) -> None:
+    """Raise unless `n_jobs` is None or a whole number other than 0, as in scikit-learn.
+
+    Examples
+    --------
+    >>> check_n_jobs(0)
+    Traceback (most recent call last):
+    ValueError: n_jobs must be None, a number of threads, or -1 for all cores, got 0.
+    """
+    whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and (not whole or n_jobs == 0):
+        raise ValueError(f"n_jobs must be None, a number of threads, or -1 for all cores, got {n_jobs!r}.")
+
+
 def check_hidden_units(hidden_units: Any) -> tuple[int, ...]:
     """Return the units of each hidden layer as a tuple.
 
@@ -130,6 +145,34 @@ def check_labels(y: Any, n_rows: int) -> NDArray[np.int64]:
         )
     labels: NDArray[np.int64] = values.astype(np.int64)
     return labels
+
+
+@contextmanager
+def explain_texts(X: Any) -> Iterator[None]:
+    """Say what to do with text columns, if checking a table fails because of them.
+
+    Examples
+    --------
+    >>> with explain_texts([["de", 1.0]]):
+    ...     np.asarray([["de", 1.0]], dtype=float)
+    Traceback (most recent call last):
+    ValueError: could not convert string to float: 'de'. X holds text, and a detector takes numbers only: use
+    dplan.TableDetector for tables with text, dates and missing values, or prepare the columns with
+    dplan.tables.TablePreparer.
+    """
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        values = np.asarray(X)
+        if values.dtype.kind in "US" or (
+            values.dtype == object and any(isinstance(v, str) for v in values.flat)
+        ):
+            raise ValueError(
+                f"{str(error).rstrip('.')}. X holds text, and a detector takes numbers only: use dplan.TableDetector "
+                "for tables with text, dates and missing values, or prepare the columns with "
+                "dplan.tables.TablePreparer."
+            ) from error
+        raise
 
 
 def _numbers_or_objects(values: NDArray[Any]) -> NDArray[Any]:

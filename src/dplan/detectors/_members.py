@@ -1,6 +1,6 @@
 """The members of an ensemble: what each learned, the unit of its scores, and its weight."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +27,6 @@ class Member(NamedTuple):
     middle: float
     spread: float
     error: float  # the mean share of unlabelled rows above its held-out anomalies; NaN if it held none out
-    usual: NDArray[np.float64]  # what it makes of unlabelled rows, standardised
 
 
 def boosted_trees(rows: Floats, known: NDArray[np.bool_], n_rounds: int, rng: np.random.Generator) -> Trees:
@@ -69,7 +68,7 @@ def standardised(
     below = 0.5 * (np.searchsorted(ordered, held_out) + np.searchsorted(ordered, held_out, side="right"))
     error = 1.0 - float(below.mean()) / len(usual) if len(held_out) else np.nan
     spread = float(spread) or 1.0
-    return Member(kind, theta, trees, float(middle), spread, error, (usual - middle) / spread)
+    return Member(kind, theta, trees, float(middle), spread, error)
 
 
 def agent_weights(agents: Sequence[Member]) -> NDArray[np.float64]:
@@ -92,3 +91,17 @@ def agent_weights(agents: Sequence[Member]) -> NDArray[np.float64]:
         weights[kinds == kind] = KINDS[kind] * worth / (kinds == kind).sum()
     normal: NDArray[np.float64] = weights / weights.sum()
     return normal
+
+
+def weighted_sum(scores: Iterable[NDArray[np.float64]], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Add up the scores of members, one after the other: the same to the last bit for a row in any company.
+
+    Examples
+    --------
+    >>> weighted_sum([np.array([1.0, 2.0]), np.array([10.0, 20.0])], np.array([1.0, 0.5]))
+    array([ 6., 12.])
+    """
+    total: NDArray[np.float64] = np.zeros(())
+    for own, weight in zip(scores, weights, strict=True):
+        total = total + weight * own
+    return total

@@ -109,6 +109,21 @@ _ENTRIES = [
 ]
 
 
+def register(entry: Entry) -> None:
+    """Add a detector to the list, for this process: one that lives outside of the package, or is being tried.
+
+    Its module must be importable, because the command line, the benchmark and model files find the class through it.
+    """
+    if entry_of(entry.name) is not None:
+        raise ValueError(f"there is a detector {entry.name!r} already")
+    _ENTRIES.append(entry)
+
+
+def entry_of(name: Any) -> Entry | None:
+    """Return the entry of a detector, or None if there is no detector of that name."""
+    return next((entry for entry in _ENTRIES if entry.name == name), None)
+
+
 def list_detectors() -> list[Entry]:
     """Return every detector of this package, without importing any of them.
 

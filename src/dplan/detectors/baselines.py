@@ -1,7 +1,8 @@
 """What a practitioner would try first: a plain classifier that takes every unlabelled row for normal."""
 
 import warnings
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +12,14 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from dplan._kernels.perceptron import Floats
+from dplan._kernels.product import affine
 from dplan._kernels.trees import Trees, join_trees, one_tree, sum_of_leaves
-from dplan.detectors._base import Callback, Detector
+from dplan.detectors._base import Detector
 from dplan.detectors._checks import check_choice, check_integer, check_number
 from dplan.detectors._isolation import labelled_or_stand_ins
 from dplan.detectors._minibatches import Indices
+from dplan.detectors._saving import COLUMNS, Array, Number, TreeArrays
+from dplan.detectors._terms import ConstantTerm, LinearTerm, Term, TreesTerm
 
 ENGINES = ("scikit-learn", "catboost")
 
@@ -25,20 +29,20 @@ class LogisticBaseline(Detector):
 
     Parameters
     ----------
-    inverse_penalty : float, default=1.0
-        C of scikit-learn's LogisticRegression. Its default.
-    n_iterations : int, default=1000
+    C : float, default=1.0
+        Inverse of the strength of regularisation, as in scikit-learn's LogisticRegression. Its default.
+    max_iter : int, default=1000
         Most iterations of its solver.
     scale : bool, default=True
         Scale every column to [0, 1] by the training rows.
     contamination : float, default=0.02
-        Share of the unlabelled rows that `predict` calls anomalous. It sets the threshold and nothing else.
+        Share of rows like the unlabelled ones that `predict` calls anomalous. It sets the threshold and nothing else.
     random_state : int, RandomState, Generator or None, default=None
         Seed. It matters only without any label.
     callback : callable or None, default=None
         Called once the model is fitted, as ``callback(detector, figures)``.
     verbose : int, default=0
-        If not 0, one line goes to the logger "dplan".
+        If not 0, one line is printed, or logged if the logger "dplan" is set up.
 
     Attributes
     ----------
@@ -46,6 +50,8 @@ class LogisticBaseline(Detector):
         One per column.
     intercept_ : float
         The score of a row of zeros.
+    n_iter_ : int
+        Iterations of the solver.
     history_ : dict of list
         One entry: iterations and seconds.
 
@@ -67,38 +73,22 @@ class LogisticBaseline(Detector):
     True
     """
 
-    is_random = False
+    C: float = 1.0
+    max_iter: int = 1000
 
-    def __init__(
-        self,
-        *,
-        inverse_penalty: float = 1.0,
-        n_iterations: int = 1000,
-        scale: bool = True,
-        contamination: float = 0.02,
-        random_state: Any = None,
-        callback: Callback | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.inverse_penalty = inverse_penalty
-        self.n_iterations = n_iterations
-        self.scale = scale
-        self.contamination = contamination
-        self.random_state = random_state
-        self.callback = callback
-        self.verbose = verbose
+    is_random = False
+    _saved = Detector._saved | {"coefficients_": Array(np.float64, (COLUMNS,)), "intercept_": Number()}
+    _renamed: ClassVar[dict[str, str]] = {"inverse_penalty": "C", "n_iterations": "max_iter"}
 
     def _check_parameters(self) -> None:
-        check_number("inverse_penalty", self.inverse_penalty, "(0, inf)")
-        check_integer("n_iterations", self.n_iterations, minimum=1)
+        check_number("C", self.C, "(0, inf)")
+        check_integer("max_iter", self.max_iter, minimum=1)
 
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
         rows = self._arrange(X)
         anomalous = np.zeros(len(X), dtype=bool)
         anomalous[labelled_or_stand_ins(rows, labels, rng)[0]] = True
-        model = LogisticRegression(
-            C=float(self.inverse_penalty), class_weight="balanced", max_iter=int(self.n_iterations)
-        )
+        model = LogisticRegression(C=float(self.C), class_weight="balanced", max_iter=int(self.max_iter))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the ranking settles long before the weights
             model.fit(rows, anomalous)
@@ -106,9 +96,16 @@ class LogisticBaseline(Detector):
         self.intercept_ = float(model.intercept_[0])
         self._record(iterations=float(model.n_iter_[0]))
 
+    @property
+    def n_iter_(self) -> int:  # noqa: D102
+        return int(self.history_["iterations"][-1])
+
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        scores: NDArray[np.float64] = rows @ self.coefficients_ + self.intercept_
-        return scores
+        weights, biases = self.coefficients_[:, None], np.array([self.intercept_])
+        return affine(rows, weights.astype(np.float32), biases.astype(np.float32))[:, 0]
+
+    def _terms(self) -> Sequence[Term]:
+        return [LinearTerm(self.coefficients_), ConstantTerm(self.intercept_)]
 
 
 class BoostedBaseline(Detector):
@@ -118,7 +115,7 @@ class BoostedBaseline(Detector):
     ----------
     engine : {"scikit-learn", "catboost"}, default="scikit-learn"
         "scikit-learn" is its HistGradientBoostingClassifier; "catboost" needs the extra `boost`.
-    n_trees : int, default=100
+    n_estimators : int, default=100
         Trees, one after the other. scikit-learn's default.
     learning_rate : float, default=0.1
         Share of each tree that is added. scikit-learn's default.
@@ -128,13 +125,13 @@ class BoostedBaseline(Detector):
     scale : bool, default=True
         Scale every column to [0, 1] by the training rows. It does not change the ranking beyond rounding.
     contamination : float, default=0.02
-        Share of the unlabelled rows that `predict` calls anomalous. It sets the threshold and nothing else.
+        Share of rows like the unlabelled ones that `predict` calls anomalous. It sets the threshold and nothing else.
     random_state : int, RandomState, Generator or None, default=None
         Seed. The same seed gives the same bytes.
     callback : callable or None, default=None
         Called once the model is fitted, as ``callback(detector, figures)``.
     verbose : int, default=0
-        If not 0, one line goes to the logger "dplan".
+        If not 0, one line is printed, or logged if the logger "dplan" is set up.
 
     Attributes
     ----------
@@ -163,34 +160,18 @@ class BoostedBaseline(Detector):
     True
     """
 
-    is_random = False  # with scikit-learn, up to 200,000 rows
+    engine: str = "scikit-learn"
+    n_estimators: int = 100
+    learning_rate: float = 0.1
+    l2: float = 1.0
 
-    def __init__(
-        self,
-        *,
-        engine: str = "scikit-learn",
-        n_trees: int = 100,
-        learning_rate: float = 0.1,
-        l2: float = 1.0,
-        scale: bool = True,
-        contamination: float = 0.02,
-        random_state: Any = None,
-        callback: Callback | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.engine = engine
-        self.n_trees = n_trees
-        self.learning_rate = learning_rate
-        self.l2 = l2
-        self.scale = scale
-        self.contamination = contamination
-        self.random_state = random_state
-        self.callback = callback
-        self.verbose = verbose
+    is_random = False  # with scikit-learn, up to 200,000 rows
+    _saved = Detector._saved | {"trees_": TreeArrays()}
+    _renamed: ClassVar[dict[str, str]] = {"n_trees": "n_estimators"}
 
     def _check_parameters(self) -> None:
         check_choice("engine", self.engine, ENGINES)
-        check_integer("n_trees", self.n_trees, minimum=1)
+        check_integer("n_estimators", self.n_estimators, minimum=1)
         check_number("learning_rate", self.learning_rate, "(0, inf)")
         check_number("l2", self.l2, "[0, inf)")
 
@@ -200,11 +181,13 @@ class BoostedBaseline(Detector):
         anomalous[labelled_or_stand_ins(rows, labels, rng)[0]] = True
         seed = int(rng.integers(2**31))
         if self.engine == "catboost":
-            self.booster_ = catboost_model(int(self.n_trees), float(self.learning_rate), float(self.l2), seed)
+            self.booster_ = catboost_model(
+                int(self.n_estimators), float(self.learning_rate), float(self.l2), seed
+            )
             self.booster_.fit(rows, anomalous)
         else:
             model = HistGradientBoostingClassifier(
-                max_iter=int(self.n_trees),
+                max_iter=int(self.n_estimators),
                 learning_rate=float(self.learning_rate),
                 l2_regularization=float(self.l2),
                 early_stopping=False,  # it would hold out labelled anomalies, of which there are few
@@ -214,12 +197,23 @@ class BoostedBaseline(Detector):
             with threadpool_limits(1, user_api="openmp"):
                 model.fit(rows, anomalous)
             self.trees_ = join_trees([boosted_tree(tree.nodes) for (tree,) in model._predictors])
-        self._record(trees=float(self.n_trees))
+        self._record(trees=float(self.n_estimators))
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
         if self.engine == "catboost":
             return np.asarray(self.booster_.predict(rows, prediction_type="RawFormulaVal"))
         return sum_of_leaves(self.trees_, rows)
+
+    def _terms(self) -> Sequence[Term]:
+        if self.engine == "catboost":  # which keeps its trees to itself
+            return super()._terms()
+        return [TreesTerm(self.trees_, np.ones(len(self.trees_.roots)))]
+
+    def _check_can_be_saved(self) -> None:
+        if self.engine == "catboost":
+            raise TypeError(
+                "a model of CatBoost cannot be saved: use engine='scikit-learn', or CatBoost's own save_model"
+            )
 
 
 def boosted_tree(nodes: NDArray[Any]) -> Trees:
@@ -231,7 +225,7 @@ def boosted_tree(nodes: NDArray[Any]) -> Trees:
     )
 
 
-def catboost_model(n_trees: int, learning_rate: float, l2: float, seed: int) -> Any:
+def catboost_model(n_estimators: int, learning_rate: float, l2: float, seed: int) -> Any:
     """Return an unfitted CatBoost classifier that writes nothing to disk and prints nothing."""
     try:
         from catboost import CatBoostClassifier
@@ -240,7 +234,7 @@ def catboost_model(n_trees: int, learning_rate: float, l2: float, seed: int) -> 
             "engine='catboost' needs CatBoost: run  pip install 'dplan-ad[boost]'  or leave engine='scikit-learn'."
         ) from error
     return CatBoostClassifier(
-        iterations=n_trees,
+        iterations=n_estimators,
         learning_rate=learning_rate,
         l2_leaf_reg=l2,
         random_seed=seed,

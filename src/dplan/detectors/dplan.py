@@ -1,17 +1,17 @@
 """DPLAN: deep Q-learning with partially labelled anomalies (Pang et al., KDD 2021)."""
 
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from dplan._kernels import perceptron
+from dplan._kernels import perceptron, product
 from dplan._kernels.perceptron import Floats
 from dplan.agent.environment import ANOMALOUS, SAMPLERS, STRETCH_ROWS, World, ring_order
 from dplan.agent.intrinsic import FEATURES, SCALINGS, new_novelty
-from dplan.agent.network import OPTIMIZERS, Learning, new_agent
+from dplan.agent.network import N_ACTIONS, OPTIMIZERS, Learning, new_agent
 from dplan.agent.training import Schedule, new_memory, train
-from dplan.detectors._base import Callback, Detector
 from dplan.detectors._checks import (
     check_choice,
     check_flag,
@@ -19,6 +19,9 @@ from dplan.detectors._checks import (
     check_integer,
     check_number,
 )
+from dplan.detectors._continuing import ContinuingDetector
+from dplan.detectors._saving import NETWORK, check_network
+from dplan.detectors._terms import NetworkTerm, Term
 
 _COUNTS = {
     "n_steps": 1,
@@ -47,7 +50,7 @@ _NUMBERS = {
 }
 
 
-class DPLAN(Detector):
+class DPLAN(ContinuingDetector):
     """Deep Q-learning with partially labelled anomalies.
 
     An agent walks through the rows of a table and calls each one normal or anomalous. An external reward teaches it
@@ -124,15 +127,15 @@ class DPLAN(Detector):
     scale : bool, default=True
         Scale every column to [0, 1] by the training rows; later rows are not clipped. From the paper.
     contamination : float, default=0.02
-        Share of the unlabelled rows that `predict` calls anomalous. It sets the threshold and nothing else. From us,
-        after the paper's contamination rate.
+        Share of rows like the unlabelled ones that `predict` calls anomalous. It sets the threshold and nothing else.
+        From us, after the paper's contamination rate.
     random_state : int, RandomState, Generator or None, default=None
         Seed. The same seed gives the same bytes.
     callback : callable or None, default=None
         Called after each episode as ``callback(detector, figures)``: the detector can score already, `figures` is the
         newest entry of `history_`. If it returns True, training stops there.
     verbose : int, default=0
-        If not 0, one line per episode goes to the logger "dplan".
+        If not 0, one line per episode is printed, or logged if the logger "dplan" is set up.
 
     Attributes
     ----------
@@ -185,74 +188,36 @@ class DPLAN(Detector):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        hidden_units: int | tuple[int, ...] = (20,),
-        dropout: float = 0.0,
-        n_steps: int = 20_000,
-        episode_steps: int = 2_000,
-        warmup_steps: int = 10_000,
-        target_update_steps: int = 10_000,
-        novelty_update_steps: int = 2_000,
-        epsilon_start: float = 1.0,
-        epsilon_end: float = 0.1,
-        epsilon_steps: int = 10_000,
-        labelled_probability: float = 0.5,
-        subsample_size: int = 1_000,
-        replay_size: int = 100_000,
-        batch_size: int = 32,
-        discount: float = 0.99,
-        learning_rate: float = 0.00025,
-        gradient_decay: float = 0.95,
-        min_squared_gradient: float = 0.01,
-        momentum: float = 0.0,
-        optimizer: str = "rmsprop",
-        l2: float = 0.01,
-        sampler: str = "proximity",
-        intrinsic_reward: bool = True,
-        novelty_features: str = "embedding",
-        novelty_scaling: str = "minmax",
-        n_trees: int = 100,
-        tree_size: int = 256,
-        scale: bool = True,
-        contamination: float = 0.02,
-        random_state: Any = None,
-        callback: Callback | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.hidden_units = hidden_units
-        self.dropout = dropout
-        self.n_steps = n_steps
-        self.episode_steps = episode_steps
-        self.warmup_steps = warmup_steps
-        self.target_update_steps = target_update_steps
-        self.novelty_update_steps = novelty_update_steps
-        self.epsilon_start = epsilon_start
-        self.epsilon_end = epsilon_end
-        self.epsilon_steps = epsilon_steps
-        self.labelled_probability = labelled_probability
-        self.subsample_size = subsample_size
-        self.replay_size = replay_size
-        self.batch_size = batch_size
-        self.discount = discount
-        self.learning_rate = learning_rate
-        self.gradient_decay = gradient_decay
-        self.min_squared_gradient = min_squared_gradient
-        self.momentum = momentum
-        self.optimizer = optimizer
-        self.l2 = l2
-        self.sampler = sampler
-        self.intrinsic_reward = intrinsic_reward
-        self.novelty_features = novelty_features
-        self.novelty_scaling = novelty_scaling
-        self.n_trees = n_trees
-        self.tree_size = tree_size
-        self.scale = scale
-        self.contamination = contamination
-        self.random_state = random_state
-        self.callback = callback
-        self.verbose = verbose
+    hidden_units: int | tuple[int, ...] = (20,)
+    dropout: float = 0.0
+    n_steps: int = 20_000
+    episode_steps: int = 2_000
+    warmup_steps: int = 10_000
+    target_update_steps: int = 10_000
+    novelty_update_steps: int = 2_000
+    epsilon_start: float = 1.0
+    epsilon_end: float = 0.1
+    epsilon_steps: int = 10_000
+    labelled_probability: float = 0.5
+    subsample_size: int = 1_000
+    replay_size: int = 100_000
+    batch_size: int = 32
+    discount: float = 0.99
+    learning_rate: float = 0.00025
+    gradient_decay: float = 0.95
+    min_squared_gradient: float = 0.01
+    momentum: float = 0.0
+    optimizer: str = "rmsprop"
+    l2: float = 0.01
+    sampler: str = "proximity"
+    intrinsic_reward: bool = True
+    novelty_features: str = "embedding"
+    novelty_scaling: str = "minmax"
+    n_trees: int = 100
+    tree_size: int = 256
+
+    round_name = "episode"
+    _saved = ContinuingDetector._saved | NETWORK
 
     def _check_parameters(self) -> None:
         check_hidden_units(self.hidden_units)
@@ -268,31 +233,10 @@ class DPLAN(Detector):
         check_choice("novelty_features", self.novelty_features, FEATURES)
         check_choice("novelty_scaling", self.novelty_scaling, SCALINGS)
 
-    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Go on training from the current weights, for instance when new labels have arrived.
-
-        The agent learns for as many steps as `fit` does after its warm-up, with ε at its end value, after one episode
-        that fills the replay memory. It sees only the rows that are passed here, scaled as in `fit`: pass earlier
-        known anomalies and some earlier unlabelled rows again, or it forgets them.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_columns)
-            Rows with the columns of the training table.
-        y : array-like of shape (n_rows,), default=None
-            As in `fit`.
-
-        Returns
-        -------
-        self
-            `history_` goes on, `offset_` is set anew. Before the first `fit`, this is `fit`.
-        """
-        return self._continue(X, y, self._go_on)
-
     def _fit(self, X: NDArray[np.floating], labels: NDArray[np.int64], rng: np.random.Generator) -> None:
         self._train(X, labels, rng)
 
-    def _go_on(self, X: NDArray[np.floating], labels: NDArray[np.int64], rng: np.random.Generator) -> None:
+    def _resume(self, X: NDArray[np.floating], labels: NDArray[np.int64], rng: np.random.Generator) -> None:
         self._train(X, labels, rng, self.weights_)
 
     def _train(
@@ -302,7 +246,7 @@ class DPLAN(Detector):
         rng: np.random.Generator,
         weights: Floats | None = None,
     ) -> None:
-        """Train a new agent or, given weights, go on with one that has them."""
+        """Train a new agent or, given weights, continue with one that has them."""
         labelled, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
         order = ring_order(labelled, unlabelled, max(self.subsample_size, self.tree_size), rng)
         world = World(
@@ -315,7 +259,7 @@ class DPLAN(Detector):
             sampler=SAMPLERS[self.sampler],
         )
         agent = new_agent(X.shape[1], check_hidden_units(self.hidden_units), rng)
-        schedule = self._schedule()
+        schedule = Schedule(**self._as(Schedule))
         if weights is not None:
             agent.theta[:] = agent.target[:] = weights
             warmup_steps = min(schedule.warmup_steps, schedule.episode_steps)
@@ -335,36 +279,41 @@ class DPLAN(Detector):
         memory = new_memory(int(min(self.replay_size, schedule.n_steps)))
         self.weights_, self.layer_sizes_ = agent.theta, agent.sizes
         for episode in train(
-            agent, world, novelty, memory, schedule, self._learning(), int(self.batch_size), rng
+            agent, world, novelty, memory, schedule, Learning(**self._as(Learning)), int(self.batch_size), rng
         ):
             if self._record(**episode._asdict()):
                 break
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        values = perceptron.outputs(self.weights_, self.layer_sizes_, rows)
+        values = product.outputs(self.weights_, self.layer_sizes_, rows)
         return values[:, ANOMALOUS]
 
-    def _schedule(self) -> Schedule:
-        return Schedule(
-            n_steps=int(self.n_steps),
-            episode_steps=int(self.episode_steps),
-            warmup_steps=int(self.warmup_steps),
-            target_update_steps=int(self.target_update_steps),
-            novelty_update_steps=int(self.novelty_update_steps),
-            epsilon_start=float(self.epsilon_start),
-            epsilon_end=float(self.epsilon_end),
-            epsilon_steps=int(self.epsilon_steps),
-            intrinsic_reward=bool(self.intrinsic_reward),
-        )
+    def _terms(self) -> Sequence[Term]:
+        weights = np.zeros(N_ACTIONS)
+        weights[ANOMALOUS] = 1.0
+        return [NetworkTerm(self.weights_, self.layer_sizes_, weights)]
 
-    def _learning(self) -> Learning:
-        return Learning(
-            discount=float(self.discount),
-            learning_rate=float(self.learning_rate),
-            gradient_decay=float(self.gradient_decay),
-            min_squared_gradient=float(self.min_squared_gradient),
-            momentum=float(self.momentum),
-            l2=float(self.l2),
-            dropout=float(self.dropout),
-            optimizer=OPTIMIZERS[self.optimizer],
-        )
+    def _embed(self, rows: Floats) -> Floats:
+        embedded: Floats = perceptron.embed(self.weights_, self.layer_sizes_, rows)
+        return embedded
+
+    def _expected_rounds(self) -> int:
+        return -(-int(self.n_steps) // int(self.episode_steps))
+
+    def _check_saved(self) -> None:
+        super()._check_saved()
+        check_network(self, N_ACTIONS)
+
+    def _check_can_continue(self) -> None:
+        layers = tuple(self.layer_sizes_[1:-1].tolist())
+        if check_hidden_units(self.hidden_units) != layers:
+            raise ValueError(
+                f"the agent has hidden layers of {layers} units and cannot continue with hidden_units="
+                f"{self.hidden_units!r}; leave hidden_units as it was, or call fit."
+            )
+
+    def _as(self, settings: type[Schedule] | type[Learning]) -> dict[str, Any]:
+        """Return the parameters that a record of settings has, in the types that it declares."""
+        values = {name: getattr(self, name) for name in settings._fields}
+        values = {name: OPTIMIZERS[value] if name == "optimizer" else value for name, value in values.items()}
+        return {name: settings.__annotations__[name](value) for name, value in values.items()}

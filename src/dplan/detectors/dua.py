@@ -1,15 +1,13 @@
 """DUA: DevNet with pseudo anomalies from an unsupervised detector (Pang et al., KDD 2021, Section 5.2)."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
-from dplan.detectors._base import Callback
 from dplan.detectors._checks import check_number
 from dplan.detectors._isolation import split_off_most_isolated
 from dplan.detectors._minibatches import Indices
+from dplan.detectors._saving import Array
 from dplan.detectors.devnet import DevNet
 
 # The shares that the paper tried; it reports the best of them, the second.
@@ -40,14 +38,14 @@ class DUA(DevNet):
     scale : bool, default=True
         Scale every column to [0, 1] by the training rows.
     contamination : float, default=0.02
-        Share of the unlabelled rows that `predict` calls anomalous. It sets the threshold and nothing else.
+        Share of rows like the unlabelled ones that `predict` calls anomalous. It sets the threshold and nothing else.
     random_state : int, RandomState, Generator or None, default=None
         Seed. The same seed gives the same bytes.
     callback : callable or None, default=None
         Called after each epoch as ``callback(detector, figures)``; training stops if it returns True. The detector
         scores as it would if training stopped there.
     verbose : int, default=0
-        If not 0, one line per epoch goes to the logger "dplan".
+        If not 0, one line per epoch is printed, or logged if the logger "dplan" is set up.
 
     Attributes
     ----------
@@ -82,38 +80,9 @@ class DUA(DevNet):
     10
     """
 
-    def __init__(
-        self,
-        *,
-        pseudo_share: float = 0.0005,
-        margin: float = 5.0,
-        hidden_units: int | tuple[int, ...] = (20,),
-        n_epochs: int = 50,
-        epoch_batches: int = 20,
-        batch_size: int = 512,
-        learning_rate: float = 0.001,
-        l2: float = 0.01,
-        scale: bool = True,
-        contamination: float = 0.02,
-        random_state: Any = None,
-        callback: Callback | None = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            margin=margin,
-            hidden_units=hidden_units,
-            n_epochs=n_epochs,
-            epoch_batches=epoch_batches,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            l2=l2,
-            scale=scale,
-            contamination=contamination,
-            random_state=random_state,
-            callback=callback,
-            verbose=verbose,
-        )
-        self.pseudo_share = pseudo_share
+    pseudo_share: float = 0.0005
+
+    _saved = DevNet._saved | {"pseudo_anomalies_": Array(np.int64, may_be_empty=True)}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

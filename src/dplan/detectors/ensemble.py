@@ -1,30 +1,28 @@
 """DPLANEnsemble: many agents with two kinds of mind, and explorers of the raw features. Our own, beyond the paper."""
 
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from threading import Event
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
 
-from dplan._kernels import perceptron
+from dplan._kernels import product
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.scaling import no_scale
-from dplan._kernels.trees import Trees, join_trees, some_trees, sum_of_leaves
+from dplan._kernels.trees import join_trees, sum_of_leaves
 from dplan.agent.environment import ANOMALOUS
-from dplan.agent.network import N_ACTIONS
-from dplan.detectors._base import Callback, Detector
-from dplan.detectors._checks import check_integer, check_number
-from dplan.detectors._explorers import EXPLORERS, Explorers, as_members, draw_rows, explore, grown_forest
+from dplan.detectors._base import Indices
+from dplan.detectors._checks import check_integer, check_n_jobs, check_number
+from dplan.detectors._explorers import EXPLORERS, Explorers, as_members, draw_rows, grown_forest
+from dplan.detectors._fitted_ensemble import FittedEnsemble, agent_sizes
 from dplan.detectors._isolation import labelled_or_stand_ins
 from dplan.detectors._members import KINDS, Member, agent_weights, boosted_trees, standardised
-from dplan.detectors._side_by_side import apart, side_by_side
+from dplan.detectors._side_by_side import side_by_side
 from dplan.detectors.dplan import DPLAN
-
-Indices = NDArray[np.int64]
 
 # How a network agent learns. The slow one is DPLAN as published but for its sampler; the fast one takes twenty times as
 # long steps with less weight decay. Which is better differs from table to table, so there are both.
@@ -38,8 +36,6 @@ _NETWORK_ROWS, _TREE_ROWS = 20_000, 5_000
 # With fewer labels than this, every agent learns from all of them and none is held out.
 _FEWEST_LABELS_TO_HOLD_OUT = 8
 
-_QUANTILES = np.linspace(0, 1, 1001)
-
 
 class Job(NamedTuple):
     """What one agent learns from."""
@@ -51,7 +47,7 @@ class Job(NamedTuple):
     rng: np.random.Generator
 
 
-class DPLANEnsemble(Detector):
+class DPLANEnsemble(FittedEnsemble):
     """Agents of several kinds, each with its own experience, and explorers of the raw features. The recommended one.
 
     Three things were found out about DPLAN (``docs/ensemble.md``): drawing unlabelled rows uniformly is better than by
@@ -84,18 +80,19 @@ class DPLANEnsemble(Detector):
     n_trees, tree_size : int, default=100, 256
         Of the isolation forests: the explorer's, and those of the network agents' intrinsic reward.
     n_jobs : int or None, default=None
-        Agents that are trained at the same time, each in a thread. None stands for all cores. The result is the same.
+        Agents that are trained at the same time, each in a thread: None stands for one, -1 for one per core, as in
+        scikit-learn. The result is the same.
     scale : bool, default=True
         Scale every column to [0, 1] by the training rows.
     contamination : float, default=0.02
-        Share of the unlabelled rows that `predict` calls anomalous. It sets the threshold and nothing else.
+        Share of rows like the unlabelled ones that `predict` calls anomalous. It sets the threshold and nothing else.
     random_state : int, RandomState, Generator or None, default=None
         Seed. The same seed gives the same bytes.
     callback : callable or None, default=None
         Called after each member is trained as ``callback(detector, figures)``; the detector scores with the members
         that it has so far. If it returns True, it stays with these.
     verbose : int, default=0
-        If not 0, one line per member goes to the logger "dplan".
+        If not 0, one line per member is printed, or logged if the logger "dplan" is set up.
 
     Attributes
     ----------
@@ -138,89 +135,15 @@ class DPLANEnsemble(Detector):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        n_agents: int = 4,
-        hidden_units: int = 20,
-        n_steps: int = 20_000,
-        warmup_steps: int = 10_000,
-        n_rounds: int = 50,
-        exploration: float = 0.6,
-        n_trees: int = 100,
-        tree_size: int = 256,
-        n_jobs: int | None = None,
-        scale: bool = True,
-        contamination: float = 0.02,
-        random_state: Any = None,
-        callback: Callback | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_agents = n_agents
-        self.hidden_units = hidden_units
-        self.n_steps = n_steps
-        self.warmup_steps = warmup_steps
-        self.n_rounds = n_rounds
-        self.exploration = exploration
-        self.n_trees = n_trees
-        self.tree_size = tree_size
-        self.n_jobs = n_jobs
-        self.scale = scale
-        self.contamination = contamination
-        self.random_state = random_state
-        self.callback = callback
-        self.verbose = verbose
-
-    def uncertainty(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Tell how far the agents disagree about rows: the standard deviation of their standardised scores.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_columns)
-            Rows with the columns of the training table.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            In the unit of `anomaly_score`.
-        """
-        return self._scored(X, self._disagreement)
-
-    def percentile(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Tell how many per cent of the unlabelled training rows score lower than rows do.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_columns)
-            Rows with the columns of the training table.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            From 0 to 100. Of new rows like the unlabelled ones, 1 % come to lie above 99.
-        """
-        return np.interp(self.anomaly_score(X), self.score_quantiles_, 100 * _QUANTILES)
-
-    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Go on after new labels have arrived.
-
-        Network agents go on learning; tree agents and explorers, which cannot, begin anew. All see only the rows
-        that are passed here, scaled as in `fit`: pass earlier known anomalies and some earlier unlabelled rows again,
-        or they forget them.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_columns)
-            Rows with the columns of the training table.
-        y : array-like of shape (n_rows,), default=None
-            As in `fit`.
-
-        Returns
-        -------
-        self
-            `history_` goes on, `offset_` is set anew. Before the first `fit`, this is `fit`.
-        """
-        return self._continue(X, y, self._go_on)
+    n_agents: int = 4
+    hidden_units: int = 20
+    n_steps: int = 20_000
+    warmup_steps: int = 10_000
+    n_rounds: int = 50
+    exploration: float = 0.6
+    n_trees: int = 100
+    tree_size: int = 256
+    n_jobs: int | None = None
 
     def _check_parameters(self) -> None:
         for name in ("n_agents", "hidden_units", "n_steps", "n_rounds", "n_trees"):
@@ -228,25 +151,21 @@ class DPLANEnsemble(Detector):
         check_integer("warmup_steps", self.warmup_steps, minimum=0)
         check_integer("tree_size", self.tree_size, minimum=2)
         check_number("exploration", self.exploration, "[0, inf)")
-        if self.n_jobs is not None:
-            check_integer("n_jobs", self.n_jobs, minimum=1)
+        check_n_jobs(self.n_jobs)
 
-    def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
-        self._train(X, labels, rng, [])
+    def _expected_rounds(self) -> int:
+        return len(KINDS) * int(self.n_agents)
 
-    def _go_on(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
-        earlier = self._agents()
-        if int(self.hidden_units) != self._fitted_units():
-            raise ValueError(
-                f"the network agents have {self._fitted_units()} hidden units and cannot go on with "
-                f"{self.hidden_units}; leave hidden_units as it was, or fit anew."
-            )
-        self._train(X, labels, rng, earlier)
+    def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> Indices:
+        return self._train(X, labels, rng, [])
+
+    def _resume(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> Indices:
+        return self._train(X, labels, rng, self._agents())
 
     def _train(
         self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator, earlier: Sequence[Floats]
-    ) -> None:
-        """Train all members; network agents go on with earlier weights if there are any."""
+    ) -> Indices:
+        """Train all members, network agents from earlier weights if there are any; return the neighbours' numbers."""
         labelled, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
         if len(labelled) == 0:
             labelled, unlabelled = labelled_or_stand_ins(self._arrange(X), labels, rng)
@@ -261,7 +180,7 @@ class DPLANEnsemble(Detector):
         exploring = as_members(explorers, usual)
         agents: list[Member] = []
         # Agents are handed over in the order in which they were asked for, so threads change nothing.
-        with ThreadPoolExecutor(self.n_jobs or os.cpu_count() or 1) as pool:
+        with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as pool:
             running = [pool.submit(train_one, job) for job in jobs]
             try:
                 for finished in running:
@@ -278,6 +197,8 @@ class DPLANEnsemble(Detector):
                 stop.set()  # or Ctrl-C would wait until agents under way have learned all
                 for waiting in running:
                     waiting.cancel()
+        neighbour_rows: Indices = samples.ravel()
+        return neighbour_rows
 
     def _jobs(self, labelled: Indices, rng: np.random.Generator) -> Iterator[Job]:
         """Say what each agent is to learn; kinds take turns, so that a training cut short has some of each."""
@@ -314,7 +235,7 @@ class DPLANEnsemble(Detector):
         agent.set_params(callback=lambda *_: stop.is_set())
         agent.partial_fit(rows, known.astype(np.int64))  # without weights, this is fit
         values = [
-            perceptron.outputs(agent.weights_, agent.layer_sizes_, part)[:, ANOMALOUS]
+            product.outputs(agent.weights_, agent.layer_sizes_, part)[:, ANOMALOUS]
             for part in (usual, held_out)
         ]
         return standardised(job.kind, agent.weights_, None, *values)
@@ -332,13 +253,10 @@ class DPLANEnsemble(Detector):
         )
         if theta is not None:
             n_columns = int(self.n_features_in_)
-            agent.weights_, agent.layer_sizes_ = theta, self._agent_sizes(n_columns, int(self.hidden_units))
+            agent.weights_, agent.layer_sizes_ = theta, agent_sizes(n_columns, int(self.hidden_units))
             agent.n_features_in_, agent.history_ = n_columns, {}
             agent.column_low_, agent.column_inverse_ = no_scale(n_columns)
         return agent
-
-    def _agent_sizes(self, n_columns: int, hidden_units: int) -> perceptron.Sizes:
-        return perceptron.layer_sizes(n_columns, (hidden_units,), N_ACTIONS)
 
     def _assemble(self, agents: Sequence[Member], explorers: Sequence[Member]) -> None:
         """Put what agents learned into plain arrays, and weigh all members."""
@@ -346,7 +264,7 @@ class DPLANEnsemble(Detector):
         boosted = [agent for agent in agents if agent.trees is not None]
         self.layer_sizes_, self.weights_ = side_by_side(
             [agent.theta for agent in networks if agent.theta is not None],
-            self._agent_sizes(int(self.n_features_in_), int(self.hidden_units)),
+            agent_sizes(int(self.n_features_in_), int(self.hidden_units)),
         )
         self.trees_ = join_trees([agent.trees for agent in boosted if agent.trees is not None])
         ordered = [*networks, *boosted, *explorers]
@@ -354,43 +272,3 @@ class DPLANEnsemble(Detector):
         self.spreads_ = np.array([member.spread for member in ordered])
         exploring = float(self.exploration) * np.array(list(EXPLORERS.values()))
         self.member_weights_ = np.concatenate([agent_weights([*networks, *boosted]), exploring])
-        usual = np.stack([member.usual for member in ordered], axis=1) @ self.member_weights_
-        self.score_quantiles_ = np.quantile(usual, _QUANTILES)
-
-    def _fitted_units(self) -> int:
-        """Return the hidden units of one network agent."""
-        return int(self.layer_sizes_[1] // (self.layer_sizes_[2] // N_ACTIONS))
-
-    def _agents(self) -> list[Floats]:
-        """Return the weights of the network agents, in the order in which they stand."""
-        sizes = self._agent_sizes(int(self.n_features_in_), self._fitted_units())
-        return apart(self.layer_sizes_, self.weights_, sizes)
-
-    def _tree_agents(self) -> list[Trees]:
-        """Return the trees of each tree agent."""
-        n_agents = len(self.member_weights_) - int(self.layer_sizes_[-1]) // N_ACTIONS - len(EXPLORERS)
-        n_each = len(self.trees_.roots) // max(n_agents, 1)
-        return [some_trees(self.trees_, i * n_each, (i + 1) * n_each) for i in range(n_agents)]
-
-    def _member_scores(self, rows: Floats) -> NDArray[np.float64]:
-        """Return what each member makes of each row, standardised."""
-        values = perceptron.outputs(self.weights_, self.layer_sizes_, rows)[:, ANOMALOUS::N_ACTIONS]
-        others = [
-            *(sum_of_leaves(trees, rows) for trees in self._tree_agents()),
-            *explore(Explorers(self.neighbours_, self.forest_, self.usual_path_length_), rows),
-        ]
-        scores = np.concatenate([values, np.stack(others, axis=1)], axis=1, dtype=np.float64)
-        standard: NDArray[np.float64] = (scores - self.middles_) / self.spreads_
-        return standard
-
-    def _score(self, rows: Floats) -> NDArray[np.floating]:
-        # A sum and no product: its last bits must not depend on how many rows are beside.
-        scores: NDArray[np.float64] = (self._member_scores(rows) * self.member_weights_).sum(axis=1)
-        return scores
-
-    def _disagreement(self, rows: Floats) -> NDArray[np.floating]:
-        scores = self._member_scores(rows)[:, : -len(EXPLORERS)]
-        weights = self.member_weights_[: -len(EXPLORERS)]
-        mean = (scores * weights).sum(axis=1, keepdims=True)
-        deviation: NDArray[np.float64] = np.sqrt(((scores - mean) ** 2 * weights).sum(axis=1))
-        return deviation

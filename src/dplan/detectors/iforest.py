@@ -1,6 +1,7 @@
 """iForest: isolation forest (Liu et al., ICDM 2008), by scikit-learn."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,10 +9,12 @@ from sklearn.ensemble import IsolationForest
 
 from dplan._kernels.forest import average_path_length
 from dplan._kernels.perceptron import Floats
-from dplan._kernels.trees import Trees, depth_of_nodes, join_trees, one_tree, sum_of_leaves
-from dplan.detectors._base import Callback, Detector
+from dplan._kernels.trees import Trees, depth_of_nodes, isolation, join_trees, one_tree
+from dplan.detectors._base import Detector
 from dplan.detectors._checks import check_integer
 from dplan.detectors._minibatches import Indices
+from dplan.detectors._saving import Number, TreeArrays
+from dplan.detectors._terms import ForestTerm, Term
 
 
 class IForest(Detector):
@@ -22,27 +25,27 @@ class IForest(Detector):
 
     Parameters
     ----------
-    n_trees : int, default=100
+    n_estimators : int, default=100
         Trees of the forest. From the paper.
-    tree_size : int, default=256
+    max_samples : int, default=256
         Rows per tree. From the paper.
     scale : bool, default=True
         Scale every column to [0, 1] by the training rows. It does not change the ranking beyond rounding.
     contamination : float, default=0.02
-        Share of the unlabelled rows that `predict` calls anomalous. It sets the threshold and nothing else.
+        Share of rows like the unlabelled ones that `predict` calls anomalous. It sets the threshold and nothing else.
     random_state : int, RandomState, Generator or None, default=None
         Seed. The same seed gives the same bytes.
     callback : callable or None, default=None
         Called once the forest is grown, as ``callback(detector, figures)``.
     verbose : int, default=0
-        If not 0, one line goes to the logger "dplan".
+        If not 0, one line is printed, or logged if the logger "dplan" is set up.
 
     Attributes
     ----------
     trees_ : tuple of ndarray
         The nodes of all trees: roots, depths, children, features, thresholds and the path length of leaves.
     usual_path_length_ : float
-        Path lengths are measured by this: the mean depth of a search among `tree_size` rows.
+        Path lengths are measured by this: the mean depth of a search among `max_samples` rows.
     history_ : dict of list
         One entry: trees and seconds.
 
@@ -60,45 +63,38 @@ class IForest(Detector):
     7
     """
 
-    uses_labels = False
+    n_estimators: int = 100
+    max_samples: int = 256
 
-    def __init__(
-        self,
-        *,
-        n_trees: int = 100,
-        tree_size: int = 256,
-        scale: bool = True,
-        contamination: float = 0.02,
-        random_state: Any = None,
-        callback: Callback | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_trees = n_trees
-        self.tree_size = tree_size
-        self.scale = scale
-        self.contamination = contamination
-        self.random_state = random_state
-        self.callback = callback
-        self.verbose = verbose
+    uses_labels = False
+    _saved = Detector._saved | {"usual_path_length_": Number(), "trees_": TreeArrays()}
+    _renamed: ClassVar[dict[str, str]] = {"n_trees": "n_estimators", "tree_size": "max_samples"}
 
     def _check_parameters(self) -> None:
-        check_integer("n_trees", self.n_trees, minimum=1)
-        check_integer("tree_size", self.tree_size, minimum=2)
+        check_integer("n_estimators", self.n_estimators, minimum=1)
+        check_integer("max_samples", self.max_samples, minimum=2)
 
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
         rows = self._arrange(X, np.flatnonzero(labels == 0))
         forest = IsolationForest(
-            n_estimators=int(self.n_trees),
-            max_samples=min(int(self.tree_size), len(rows)),
+            n_estimators=int(self.n_estimators),
+            max_samples=min(int(self.max_samples), len(rows)),
             random_state=int(rng.integers(2**31)),
         ).fit(rows)
         self.trees_ = join_trees([path_lengths(tree.tree_) for tree in forest.estimators_])
         self.usual_path_length_ = average_path_length(forest.max_samples_)
-        self._record(trees=float(self.n_trees))
+        self._record(trees=float(self.n_estimators))
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        mean_length = sum_of_leaves(self.trees_, rows) / len(self.trees_.roots)
-        return np.exp2(-mean_length / max(self.usual_path_length_, 1.0))
+        return isolation(self.trees_, max(self.usual_path_length_, 1.0), rows)
+
+    def _terms(self) -> Sequence[Term]:
+        return [ForestTerm(self.trees_, max(self.usual_path_length_, 1.0))]
+
+    def _check_saved(self) -> None:
+        super()._check_saved()
+        if len(self.trees_.roots) == 0:
+            raise ValueError("the forest has no tree")
 
 
 def path_lengths(tree: Any) -> Trees:

@@ -1,14 +1,18 @@
 """PReNet: pairwise relation prediction (Pang et al., KDD 2023)."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels import perceptron
+from dplan._kernels import perceptron, product
 from dplan._kernels.compile import compiled
 from dplan._kernels.perceptron import Floats
 from dplan.detectors._checks import check_hidden_units
 from dplan.detectors._deep import DeepDetector, new_network
 from dplan.detectors._minibatches import Indices, gather, one_by_one
+from dplan.detectors._saving import COLUMNS, Array, Number
+from dplan.detectors._terms import ConstantTerm, Term
 
 # What a pair is worth: anomaly–anomaly, anomaly–unlabelled, unlabelled–unlabelled.
 BOTH, ONE, NEITHER = 8.0, 4.0, 0.0
@@ -37,14 +41,14 @@ class PReNet(DeepDetector):
     scale : bool, default=True
         Scale every column to [0, 1] by the training rows.
     contamination : float, default=0.02
-        Share of the unlabelled rows that `predict` calls anomalous. It sets the threshold and nothing else.
+        Share of rows like the unlabelled ones that `predict` calls anomalous. It sets the threshold and nothing else.
     random_state : int, RandomState, Generator or None, default=None
         Seed. The same seed gives the same bytes.
     callback : callable or None, default=None
         Called after each epoch as ``callback(detector, figures)``; training stops if it returns True. The detector
         scores as it would if training stopped there.
     verbose : int, default=0
-        If not 0, one line per epoch goes to the logger "dplan".
+        If not 0, one line per epoch is printed, or logged if the logger "dplan" is set up.
 
     Attributes
     ----------
@@ -83,6 +87,12 @@ class PReNet(DeepDetector):
     True
     """
 
+    _saved = DeepDetector._saved | {
+        "reference_rows_": Array(shape=(None, COLUMNS)),
+        "reference_score_": Number(),
+    }
+    _output_weights = (0.5, 0.5)
+
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
         rows, anomalies, unlabelled = self._parts(X, labels, rng)
         sampler = Pairs(rows, anomalies, unlabelled, int(self.batch_size), rng)
@@ -101,21 +111,17 @@ class PReNet(DeepDetector):
 
     def _keep(self, theta: Floats) -> None:
         super()._keep(theta)
-        shares = perceptron.outputs(theta, self.layer_sizes_, self.reference_rows_)
+        shares = product.outputs(theta, self.layer_sizes_, self.reference_rows_)
         self.reference_score_ = float(shares[:_N_REFERENCES, 0].mean() + shares[_N_REFERENCES:, 1].mean())
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        shares = perceptron.outputs(self.weights_, self.layer_sizes_, rows)
-        return mean_relation(shares, self.reference_score_)
+        # The mean of φ(anomaly, x) and φ(x, unlabelled) over the references.
+        left, right = product.outputs(self.weights_, self.layer_sizes_, rows).T
+        relation: Floats = np.float32(0.5) * (left + right + np.float32(self.reference_score_))
+        return relation
 
-
-@compiled
-def mean_relation(shares: Floats, reference_score: float) -> Floats:
-    """Return the mean of φ(anomaly, x) and φ(x, unlabelled) over the references, for every row x."""
-    means = np.empty(len(shares), dtype=np.float32)
-    for row in range(len(shares)):
-        means[row] = 0.5 * (shares[row, 0] + shares[row, 1] + reference_score)
-    return means
+    def _terms(self) -> Sequence[Term]:
+        return [*super()._terms(), ConstantTerm(0.5 * self.reference_score_)]
 
 
 class Pairs:

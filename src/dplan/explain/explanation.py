@@ -16,27 +16,18 @@ background row instead of the 2^features of the Shapley value itself.
 """
 
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dplan._kernels.blas import single_threaded_blas
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.scaling import scale_rows
 from dplan.detectors._base import Detector
-from dplan.detectors._score_parts import Parts, score_parts
-from dplan.explain.neighbours import changes_of_neighbours
-from dplan.explain.network import Changes, changes_of_network, single_output
-from dplan.explain.trees import changes_of_forest, changes_of_trees
+from dplan.detectors._terms import Replacing
 
 __all__ = ["Explanation", "effects"]
-
-_CELLS_AT_ONCE = 2_000_000  # bounds the memory of explaining by scoring
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +70,8 @@ def effects(
     Parameters
     ----------
     detector : Detector
-        A fitted detector. Those whose score is a sum over a network's outputs or over trees are explained fast; others
-        by scoring every replaced row.
+        A fitted detector. Sums over a network's outputs, trees or neighbours are explained fast; other scores by
+        scoring every replaced row.
     X : array-like of shape (n_rows, n_columns)
         The rows to explain.
     background : array-like of shape (n_background, n_columns)
@@ -109,28 +100,26 @@ def effects(
     >>> bool(np.allclose(explanation.baseline + explanation.effects.sum(axis=1), explanation.scores))
     True
     """
-    usual = np.asarray(background, dtype=np.float64)
-    if usual.ndim != 2 or len(usual) == 0:
-        raise ValueError(f"the background must have rows and columns, got the shape {usual.shape}.")
-    if len(usual) > max_background:
-        usual = usual[np.sort(np.random.default_rng(0).choice(len(usual), max_background, replace=False))]
+    against = np.asarray(background, dtype=np.float64)
+    if against.ndim != 2 or len(against) == 0:
+        raise ValueError(f"the background must have rows and columns, got the shape {against.shape}.")
+    if len(against) > max_background:
+        drawn = np.random.default_rng(0).choice(len(against), max_background, replace=False)
+        against = against[np.sort(drawn)]
     table = np.asarray(X, dtype=np.float64)
-    scores, usual_scores = detector.anomaly_score(table), detector.anomaly_score(usual)
+    scores, baseline = detector.anomaly_score(table), float(detector.anomaly_score(against).mean())
     feature_of = np.arange(table.shape[1]) if groups is None else np.asarray(groups, dtype=np.int64)
     if feature_of.shape != (table.shape[1],) or (len(feature_of) and feature_of.min() < 0):
         raise ValueError(
             f"groups must name a feature, counted from 0, for each of the {table.shape[1]} columns."
         )
-    rows, usual_rows = _scaled(detector, table), _scaled(detector, usual)
-    n_features, baseline = int(feature_of.max()) + 1, float(usual_scores.mean())
-    parts = score_parts(detector)
-    with single_threaded_blas():
-        if parts is None or (len(parts.output_weights) and len(detector.layer_sizes_) < 3):
-            changes = _changes_by_scoring(detector, rows, usual_rows, feature_of, n_features)
-        else:
-            changes = _changes_of_parts(detector, parts, rows, usual_rows, feature_of, n_features)
-    first_in, last_out = changes[0], -changes[1]
-    return Explanation(_shared(first_in, last_out, scores - baseline), scores, baseline)
+    replacing = Replacing(
+        _scaled(detector, table), _scaled(detector, against), feature_of, int(feature_of.max()) + 1
+    )
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        # Each term in a thread of its own: compiled code holds no lock.
+        first_in, last_out = sum(pool.map(lambda term: term.changes(replacing), detector._terms()))
+    return Explanation(_shared(first_in, -last_out, scores - baseline), scores, baseline)
 
 
 def _shared(
@@ -141,55 +130,20 @@ def _shared(
     together = np.abs(last_out - first_in)
     # Rounding must not look like acting together; and if nothing does, the rest is rounding and goes to the effects.
     together[together < 1e-5 * np.abs(totals)[:, None]] = 0.0
-    nothing = together.sum(axis=1) == 0
+    nothing = _sums(together) == 0
     together[nothing] = np.abs(mean[nothing])
-    together[together.sum(axis=1) == 0] = 1.0
-    rest = totals - mean.sum(axis=1)
-    mean += together * (rest / together.sum(axis=1))[:, None]
+    together[_sums(together) == 0] = 1.0
+    rest = totals - _sums(mean)
+    mean += together * (rest / _sums(together))[:, None]
     return mean
+
+
+def _sums(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sum of each row, taken from left to right: `sum` may take it otherwise if there are other rows."""
+    return np.cumsum(table, axis=1)[:, -1]
 
 
 def _scaled(detector: Detector, table: NDArray[np.float64]) -> Floats:
     rows = np.empty(table.shape, dtype=np.float32)
     scale_rows(np.ascontiguousarray(table), detector.column_low_, detector.column_inverse_, rows)
     return rows
-
-
-def _changes_by_scoring(
-    detector: Detector, rows: Floats, usual: Floats, feature_of: NDArray[np.int64], n_features: int
-) -> NDArray[np.float64]:
-    """Return what `dplan.explain.network` does, by scoring every replaced row."""
-    means = np.empty((2, len(rows), n_features))
-    at_once = max(1, _CELLS_AT_ONCE // usual.size)
-    for start in range(0, n_features, at_once):
-        features = np.arange(start, min(start + at_once, n_features))
-        replaced = (feature_of == features[:, None])[:, None, :]  # features × background rows × columns
-        for i, row in enumerate(rows):
-            for which, changed in enumerate((np.where(replaced, row, usual), np.where(replaced, usual, row))):
-                scores = detector._score(changed.reshape(-1, rows.shape[1]))
-                means[which, i, features] = scores.reshape(len(features), -1).mean(axis=1, dtype=np.float64)
-    means[0] -= detector._score(usual).mean(dtype=np.float64)
-    means[1] -= detector._score(rows)[:, None]
-    return means
-
-
-def _changes_of_parts(
-    detector: Any, parts: Parts, rows: Floats, usual: Floats, feature_of: NDArray[np.int64], n_features: int
-) -> NDArray[np.float64]:
-    """Do the same part by part, each in a thread of its own: they hold no lock."""
-    replacing = (rows, usual, feature_of, n_features)
-    kernels: list[Callable[..., Changes]] = []
-    if len(parts.output_weights):
-        network = single_output(detector.weights_, detector.layer_sizes_, parts.output_weights)
-        kernels.append(partial(changes_of_network, *network))
-    if parts.trees is not None:
-        kernels.append(partial(changes_of_trees, parts.trees, parts.tree_weights))
-    if parts.neighbours is not None:
-        kernels.append(partial(changes_of_neighbours, parts.neighbours, parts.neighbours_weight))
-    if parts.forest is not None:
-        kernels.append(partial(changes_of_forest, parts.forest, parts.usual_path_length, parts.forest_weight))
-    changes = np.zeros((2, len(rows), n_features))
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for found in pool.map(lambda kernel: kernel(*replacing), kernels):
-            changes += found
-    return changes

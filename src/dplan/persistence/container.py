@@ -43,7 +43,7 @@ def write(path: str | Path, tensors: Mapping[str, NDArray[Any]], metadata: Mappi
     for name, tensor in tensors.items():
         kind = next((kind for kind, dtype in _TYPES.items() if dtype == tensor.dtype), None)
         if kind is None:
-            raise TypeError(f"a model file holds no arrays of {tensor.dtype}, such as {name!r}")
+            raise TypeError(f"a model file cannot hold arrays of {tensor.dtype}, such as {name!r}")
         blocks.append(np.ascontiguousarray(tensor).tobytes())
         place = [end, end := end + len(blocks[-1])]
         table[name] = {"dtype": kind, "shape": list(tensor.shape), "data_offsets": place}
@@ -86,7 +86,7 @@ def _content(source: str | Path | bytes) -> bytearray:
         size = len(source) if isinstance(source, bytes) else os.fstat(file.fileno()).st_size
         start = file.read(_DIGEST.stop)
         if not start[8:].startswith(_PREFIX) or len(start) < _DIGEST.stop:
-            raise ModelFileError(f"{path.name} is no model file of dplan{_guess(start)}")
+            raise ModelFileError(f"{path.name} is not a dplan model file{_guess(start)}")
         if size > _MAX_FILE:
             raise ModelFileError(f"{path.name} has {size:,} bytes; a model file has at most {_MAX_FILE:,}")
         return bytearray(start + file.read(_MAX_FILE))
@@ -101,7 +101,8 @@ def _tensors(table: dict[str, Any], data: memoryview) -> Tensors:
         size = math.prod(shape) * dtype.itemsize
         if entry["data_offsets"] != [end, end + size] or end + size > len(data):
             raise ValueError(f"tensor {name!r} is not where the bytes are")
-        tensors[name] = np.frombuffer(data[end : end + size], dtype=dtype).reshape(shape)
+        # A copy is aligned and can be written to, as arrays of a detector just fitted: kernels are compiled for both.
+        tensors[name] = np.frombuffer(data[end : end + size], dtype=dtype).reshape(shape).copy()
         end += size
     if end != len(data):
         raise ValueError(f"{len(data) - end:,} bytes belong to no tensor")
@@ -116,7 +117,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no number")
+    raise ValueError(f"{constant} is not a number")
 
 
 def _damaged(path: str | Path, why: str) -> ModelFileError:

@@ -21,8 +21,8 @@ from dplan.tables.preparing import TablePreparer
 
 __all__ = ["fit_table"]
 
-# Kept in the model file: enough for percentiles and typical ranges, few enough for a small file.
-_USUAL_ROWS, _KNOWN_ROWS, _QUANTILES = 2_000, 2_000, 1_001
+# Kept in the model file: enough for explanations and typical ranges, few enough for a small file.
+_USUAL_ROWS, _KNOWN_ROWS = 2_000, 2_000
 
 # Held out for the estimate: of the known anomalies, and of the unlabelled rows that they are ranked among.
 _KNOWN_SHARE, _UNLABELLED_SHARE = 0.3, 0.2
@@ -107,23 +107,14 @@ def assemble(
     summary: dict[str, Any],
     rng: np.random.Generator,
 ) -> TableModel:
-    """Put a fitted detector together with what explanations and percentiles need of the training rows."""
+    """Put a fitted detector together with what explanations need of the training rows."""
     unlabelled, labelled = np.flatnonzero(y == 0), np.flatnonzero(y)
     if len(unlabelled) == 0:  # a detector that ignores labels can still be fitted
         unlabelled = np.arange(len(y))
     usual = np.ascontiguousarray(X[_some(unlabelled, _USUAL_ROWS, rng)])
     known = _some(labelled, _KNOWN_ROWS, rng)
-    scores = detector.anomaly_score(X[_some(unlabelled, 100 * _QUANTILES, rng)])
-    quantiles = np.quantile(scores, np.linspace(0, 1, _QUANTILES))
-    return TableModel(
-        detector,
-        preparation,
-        usual,
-        np.ascontiguousarray(X[known]),
-        y[known].astype(np.int64),
-        quantiles,
-        summary,
-    )
+    known_rows, known_classes = np.ascontiguousarray(X[known]), y[known].astype(np.int64)
+    return TableModel(detector, preparation, usual, known_rows, known_classes, summary)
 
 
 def _fit_preparation(features: pl.DataFrame, max_levels: int) -> tuple[TablePreparer, dict[str, str]]:

@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
+from dplan.detectors import _saving
 from dplan.detectors._base import Detector
 from dplan.exceptions import ModelFileError, NonFiniteScoreError, shown
 from dplan.explain.explanation import Explanation, effects
@@ -22,7 +23,7 @@ from dplan.tables.forking import check_not_forked
 from dplan.tables.formatting import reason
 from dplan.tables.preparing import TablePreparer, TransformReport
 
-__all__ = ["TableModel"]
+__all__ = ["TableModel", "load"]
 
 _NAMED = 10  # columns named in a message
 
@@ -43,8 +44,6 @@ class TableModel:
         Prepared rows of known anomalies.
     known_classes : ndarray of int64
         Their classes, counted from 1.
-    score_quantiles : ndarray of float64
-        The scores of the unlabelled training rows at evenly spaced shares, for percentiles.
     summary : dict
         What training saw and found out, as JSON values.
 
@@ -67,7 +66,6 @@ class TableModel:
     usual: Floats = field(repr=False)
     known: Floats = field(repr=False)
     known_classes: NDArray[np.int64] = field(repr=False)
-    score_quantiles: NDArray[np.float64] = field(repr=False)
     summary: dict[str, Any] = field(repr=False)
 
     @property
@@ -132,8 +130,7 @@ class TableModel:
         Against the training rows and not against the table at hand, so that the figure does not depend on what else is
         scored, and tables larger than memory can be scored in one pass.
         """
-        shares = np.linspace(0, 100, len(self.score_quantiles))
-        return np.round(np.interp(scores, self.score_quantiles, shares), 2)
+        return np.round(self.detector._percentile_of(scores), 2)
 
     def explain(self, table: pl.DataFrame) -> Explanation:
         """Return the effect of each column on the score of each row, against usual rows."""
@@ -164,39 +161,64 @@ class TableModel:
             "usual": self.usual,
             "known": self.known,
             "known_classes": self.known_classes,
-            "score_quantiles": self.score_quantiles,
         }
-        model_file.save(
-            path, self.detector, preparation=self.preparation, arrays=arrays, summary=self.summary
-        )
+        state = self.preparation.to_state()
+        _saving.save(path, self.detector, preparation=state, arrays=arrays, summary=self.summary)
 
     @classmethod
     def load(cls, source: str | Path | bytes) -> TableModel:
         """Read a model that ``dplan fit`` or `save` wrote; anything else is a ModelFileError."""
-        found = model_file.read(source)
-        if found.preparation is None:
+        model = load(source)
+        if not isinstance(model, cls):
             raise ModelFileError("this model has no preparation for tables: write it with dplan fit")
-        n_features = found.detector.n_features_in_
-        try:
-            usual, known, classes, quantiles = (
-                found.arrays[name] for name in ("usual", "known", "known_classes", "score_quantiles")
-            )
-        except KeyError as error:
-            raise ModelFileError(f"this model was not fitted on a table: {error} is missing") from error
+        return model
+
+
+def load(source: str | Path | bytes) -> Any:
+    """Load what `Detector.save`, `TableModel.save` or ``dplan fit`` wrote.
+
+    Parameters
+    ----------
+    source : path or bytes
+        A model file, or its bytes.
+
+    Returns
+    -------
+    Detector or TableModel
+        A detector, or a table model if the model was fitted on a table: it prepares the columns as in training. It
+        scores as the saved one did, to the last bit.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not a dplan model file, is damaged, or comes from a newer version.
+    """
+    found = _saving.load(source)
+    if found.preparation is None:
+        return found.detector
+    detector, arrays = found.detector, found.arrays
+    with model_file.refusing("the model" if isinstance(source, bytes) else Path(source).name):
+        preparation = TablePreparer.from_state(found.preparation)
+        _saving.same(len(preparation.output_groups()), detector.n_features_in_, "prepared columns")
+        if not {"usual", "known", "known_classes"} <= set(arrays):
+            raise ValueError("it was not fitted on a table, as dplan fit does")
+        usual, known, classes = arrays["usual"], arrays["known"], arrays["known_classes"]
         fitting = all(
-            array.dtype == np.float32 and array.shape[1:] == (n_features,) and np.isfinite(array).all()
+            array.dtype == np.float32
+            and array.shape[1:] == (detector.n_features_in_,)
+            and np.isfinite(array).all()
             for array in (usual, known)
         )
         if not fitting or len(usual) == 0 or classes.shape != known.shape[:1] or classes.dtype != np.int64:
-            raise ModelFileError("the rows kept in this model do not fit its detector")
-        if quantiles.dtype != np.float64 or quantiles.ndim != 1 or not _rising(quantiles):
-            raise ModelFileError("the score quantiles of this model make no sense")
-        return cls(found.detector, found.preparation, usual, known, classes, quantiles, found.summary)
+            raise ValueError("the rows kept in it do not fit its detector")
+        if not hasattr(detector, "score_quantiles_"):  # in older files, the table had them
+            quantiles = _saving.Stored({"score_quantiles_": arrays["score_quantiles"]}, {})
+            detector.score_quantiles_ = detector._saved["score_quantiles_"].take(
+                "score_quantiles_", quantiles
+            )
+            detector._check_saved()
+    return TableModel(detector, preparation, usual, known, classes, found.summary)
 
 
 def _listed(parts: Iterable[str], n: int) -> str:
     return ", ".join(parts) + (f" and {n - _NAMED:,} more" if n > _NAMED else "")
-
-
-def _rising(quantiles: NDArray[np.float64]) -> bool:
-    return len(quantiles) >= 2 and bool(np.isfinite(quantiles).all() and (np.diff(quantiles) >= 0).all())

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from dplan._kernels import perceptron
 from dplan._kernels.trees import Trees
-from dplan.detectors._score_parts import NAMES, Parts, score_parts
+from dplan.detectors._base import Detector
 from dplan.persistence.atomic import written_whole
 from dplan.tables.columns import LIMIT, Column
 from dplan.tables.model import TableModel
 from dplan.tables.onnx_trees import tree_attributes
 
-__all__ = ["export_onnx"]
+__all__ = ["Graph", "export_onnx"]
 
 _OPSET = 19  # the first one that compares texts
 _TREES, _TREES_OPSET = "ai.onnx.ml", 3
@@ -33,7 +33,7 @@ def export_onnx(model: TableModel, path: str | Path) -> None:
     Parameters
     ----------
     model : TableModel
-        A model of any detector but REPEN, whose score needs its training rows, and CatBoost's trees.
+        A model of a detector whose terms can be written as ONNX: all but REPEN, and CatBoost's trees.
     path : path
         The file to write.
     """
@@ -42,7 +42,7 @@ def export_onnx(model: TableModel, path: str | Path) -> None:
         from onnx import TensorProto, helper
     except ModuleNotFoundError as error:
         raise ImportError("exporting needs ONNX: run  pip install 'dplan-ad[onnx]'") from error
-    graph = _Graph()
+    graph = Graph()
     numbers = [column for column in model.preparation.columns_ if column.kind != "text"]
     texts = [column for column in model.preparation.columns_ if column.kind == "text"]
     inputs = []
@@ -74,14 +74,15 @@ def export_onnx(model: TableModel, path: str | Path) -> None:
         temporary.write_bytes(made.SerializeToString())
 
 
-class _Graph:
-    """Nodes and constants, named as they are added."""
+class Graph:
+    """Nodes and constants, named as they are added; the terms of a score add theirs."""
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node; return the name of its output."""
         from onnx import helper
 
         name = f"v{len(self.nodes)}"
@@ -89,18 +90,62 @@ class _Graph:
         return name
 
     def constant(self, value: NDArray[Any]) -> str:
+        """Add a constant; return its name."""
         from onnx import numpy_helper
 
         name = f"c{len(self.constants)}"
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
         return name
 
+    def network(self, theta: NDArray[np.float32], sizes: NDArray[np.int64], rows: str) -> str:
+        """Add a network; return its outputs."""
+        layers = perceptron.unflatten(theta, sizes)
+        for i, (kernel, biases) in enumerate(layers):
+            rows = self.add("Gemm", rows, self.constant(kernel), self.constant(biases))
+            if i < len(layers) - 1:
+                rows = self.add("Relu", rows)
+        return rows
+
+    def trees(self, trees: Trees, weights: NDArray[np.float64], rows: str) -> str:
+        """Add trees; return the sum of their weighted leaves, in float64."""
+        from onnx import numpy_helper
+
+        attributes = tree_attributes(trees, weights)
+        for name in ("nodes_values", "target_weights"):  # as float64, so that leaves are added up in float64
+            attributes[f"{name}_as_tensor"] = numpy_helper.from_array(np.array(attributes.pop(name)), name)
+        sums = self.add("TreeEnsembleRegressor", self.wide(rows), domain=_TREES, **attributes)
+        return self.wide(self.add("Squeeze", sums, self.second_axis()))
+
+    def nearest(self, neighbours: NDArray[np.float32], rows: str) -> str:
+        """Add the mean distance to the nearest row of each sample: x² - 2 x·z + z², coarse unless it is in float64."""
+        n_samples, n_each, n_columns = neighbours.shape
+        every = neighbours.reshape(-1, n_columns).astype(np.float64)
+        wide = self.wide(rows)
+        own = self.add("ReduceSum", self.add("Mul", wide, wide), self.second_axis(), keepdims=1)
+        shifts = self.constant((every**2).sum(axis=1))
+        both = self.add("MatMul", wide, self.constant(-2 * every.T))
+        squares = self.add("Add", self.add("Add", both, shifts), own)
+        by_sample = self.add("Reshape", squares, self.constant(np.array([-1, n_samples, n_each])))
+        last = self.constant(np.array([2], dtype=np.int64))
+        nearest = self.add("ReduceMin", by_sample, last, keepdims=0)
+        distances = self.add("Sqrt", self.add("Max", nearest, self.constant(np.array(0.0))))
+        return self.add("ReduceMean", distances, self.second_axis(), keepdims=0)
+
+    def wide(self, values: str) -> str:
+        """Add a conversion to float64."""
+        return self.add("Cast", values, to=11)
+
+    def second_axis(self) -> str:
+        """Return the name of a constant that stands for the second axis."""
+        return self.constant(np.array([1], dtype=np.int64))
+
     def rename(self, last: str, name: str) -> None:
+        """Give the output of the last node another name."""
         self.nodes[-1].output[0] = name
         assert last == f"v{len(self.nodes) - 1}"
 
 
-def _numbers(graph: _Graph, columns: list[Column]) -> dict[str, str]:
+def _numbers(graph: Graph, columns: list[Column]) -> dict[str, str]:
     """Scale all number columns at once, with the mean for what is missing, and take them apart."""
     factor, shift, span = (np.array(values) for values in zip(*(c.scaling() for c in columns), strict=True))
     fill = np.array([column.fill[0] for column in columns])
@@ -112,7 +157,7 @@ def _numbers(graph: _Graph, columns: list[Column]) -> dict[str, str]:
     return {column.name: _column(graph, single, j) for j, column in enumerate(columns)}
 
 
-def _texts(graph: _Graph, columns: list[Column]) -> dict[str, str]:
+def _texts(graph: Graph, columns: list[Column]) -> dict[str, str]:
     """Compare every text with the levels of its column; what is missing becomes the shares of the levels."""
     found = {}
     empty = graph.constant(np.array([""], dtype=object))
@@ -125,82 +170,20 @@ def _texts(graph: _Graph, columns: list[Column]) -> dict[str, str]:
     return found
 
 
-def _column(graph: _Graph, table: str, j: int) -> str:
+def _column(graph: Graph, table: str, j: int) -> str:
     return graph.add("Gather", table, graph.constant(np.array([j], dtype=np.int64)), axis=1)
 
 
-def _score(graph: _Graph, detector: Any, features: str) -> str:
+def _score(graph: Graph, detector: Detector, features: str) -> str:
     """Scale features as the detector does, and score them."""
-    wide = graph.add("Cast", features, to=11)  # to float64
-    halved = graph.add("Mul", wide, graph.constant(np.array(0.5)))
+    halved = graph.add("Mul", graph.wide(features), graph.constant(np.array(0.5)))
     centred = graph.add("Sub", halved, graph.constant(detector.column_low_))
     rows = graph.add("Cast", graph.add("Mul", centred, graph.constant(detector.column_inverse_)), to=1)
-    name = type(detector).__name__
-    if name == "LogisticBaseline":
-        values = graph.add("MatMul", rows, graph.constant(detector.coefficients_.astype(np.float32)))
-        return graph.add("Add", values, graph.constant(np.array(detector.intercept_, dtype=np.float32)))
-    if name == "DeepSAD":
-        embedded = graph.add("Relu", _network(graph, detector, rows))
-        gaps = graph.add("Sub", embedded, graph.constant(detector.centre_))
-        return graph.add("ReduceSum", graph.add("Mul", gaps, gaps), _second_axis(graph), keepdims=0)
-    parts = score_parts(detector)
-    if parts is None:
-        allowed = ", ".join([*NAMES, "DeepSAD", "LogisticBaseline"])
-        raise TypeError(f"{name} cannot be exported to ONNX; these can: {allowed}")
-    return _sum_of_parts(graph, detector, parts, rows)
-
-
-def _sum_of_parts(graph: _Graph, detector: Any, parts: Parts, rows: str) -> str:
-    score = graph.constant(np.array(parts.constant, dtype=np.float32))
-    if len(parts.output_weights):
-        weights = graph.constant(parts.output_weights.astype(np.float32))
-        score = graph.add("Add", graph.add("MatMul", _network(graph, detector, rows), weights), score)
-    if parts.trees is not None and len(parts.trees.roots):
-        score = graph.add("Add", _trees(graph, parts.trees, parts.tree_weights, rows), score)
-    if parts.neighbours is not None:
-        distances = _nearest(graph, parts.neighbours, rows)
-        weight = graph.constant(np.array(parts.neighbours_weight, dtype=np.float32))
-        score = graph.add("Add", graph.add("Mul", distances, weight), score)
-    if parts.forest is not None:
-        n_trees = len(parts.forest.roots)
-        rate = np.full(n_trees, -1 / (n_trees * parts.usual_path_length))
-        exponents = _trees(graph, parts.forest, rate, rows)
-        isolated = graph.add("Pow", graph.constant(np.array(2, dtype=np.float32)), exponents)
-        weight = graph.constant(np.array(parts.forest_weight, dtype=np.float32))
-        score = graph.add("Add", graph.add("Mul", isolated, weight), score)
-    return score
-
-
-def _network(graph: _Graph, detector: Any, rows: str) -> str:
-    layers = perceptron.unflatten(detector.weights_, detector.layer_sizes_)
-    for i, (kernel, biases) in enumerate(layers):
-        rows = graph.add("Gemm", rows, graph.constant(kernel), graph.constant(biases))
-        if i < len(layers) - 1:
-            rows = graph.add("Relu", rows)
-    return rows
-
-
-def _trees(graph: _Graph, trees: Trees, weights: NDArray[np.float64], rows: str) -> str:
-    attributes = tree_attributes(trees, weights)
-    sums = graph.add("TreeEnsembleRegressor", rows, domain=_TREES, **attributes)
-    return graph.add("Squeeze", sums, _second_axis(graph))
-
-
-def _nearest(graph: _Graph, neighbours: NDArray[np.float32], rows: str) -> str:
-    """Return the mean distance to the nearest row of each sample: x² - 2 x·z + z², coarse unless it is in float64."""
-    n_samples, n_each, n_columns = neighbours.shape
-    every = neighbours.reshape(-1, n_columns).astype(np.float64)
-    wide = graph.add("Cast", rows, to=11)  # to float64
-    own = graph.add("ReduceSum", graph.add("Mul", wide, wide), _second_axis(graph), keepdims=1)
-    shifts = graph.constant((every**2).sum(axis=1))
-    both = graph.add("MatMul", wide, graph.constant(-2 * every.T))
-    squares = graph.add("Add", graph.add("Add", both, shifts), own)
-    by_sample = graph.add("Reshape", squares, graph.constant(np.array([-1, n_samples, n_each])))
-    last = graph.constant(np.array([2], dtype=np.int64))
-    nearest = graph.add("ReduceMin", by_sample, last, keepdims=0)
-    distances = graph.add("Sqrt", graph.add("Max", nearest, graph.constant(np.array(0.0))))
-    return graph.add("Cast", graph.add("ReduceMean", distances, _second_axis(graph), keepdims=0), to=1)
-
-
-def _second_axis(graph: _Graph) -> str:
-    return graph.constant(np.array([1], dtype=np.int64))
+    try:
+        score, *others = [term.to_onnx(graph, rows) for term in detector._terms()]
+    except NotImplementedError as error:
+        raise TypeError(f"{type(detector).__name__} cannot be exported to ONNX") from error
+    # In float64: what standardises a member can be far larger than the score, and float32 would round it.
+    for term in others:
+        score = graph.add("Add", score, term)
+    return graph.add("Cast", score, to=1)  # to float32

@@ -1,4 +1,4 @@
-"""Going on with a model when new labels have arrived."""
+"""Continuing the training of a model when new labels have arrived."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dplan.detectors._base import Detector
+from dplan.detectors._registry import list_detectors
 from dplan.tables.fitting import assemble
 from dplan.tables.labels import LabelledTable
 from dplan.tables.model import TableModel
@@ -16,7 +17,7 @@ __all__ = ["update_table"]
 
 
 def update_table(model: TableModel, table: LabelledTable, *, seed: int = 0) -> TableModel:
-    """Return a model that went on training with new rows, beside the rows that the old model remembers.
+    """Return a model whose training continued with new rows, beside the rows that the old model remembers.
 
     The old model's known anomalies and its sample of unlabelled rows are learned again with the new ones, so that old
     anomalies are not forgotten. Columns are prepared as before: texts that were unknown then stay unknown.
@@ -24,7 +25,7 @@ def update_table(model: TableModel, table: LabelledTable, *, seed: int = 0) -> T
     Parameters
     ----------
     model : TableModel
-        A model whose detector can go on training: DPLANEnsemble or DPLAN.
+        A model whose detector can continue training, which means that it has `partial_fit`.
     table : LabelledTable
         New rows, as `dplan.tables.from_table` gives them.
     seed : int, default=0
@@ -36,9 +37,9 @@ def update_table(model: TableModel, table: LabelledTable, *, seed: int = 0) -> T
         The old one stays as it was.
     """
     if not hasattr(model.detector, "partial_fit"):
-        name = type(model.detector).__name__
+        able = [entry.name for entry in list_detectors() if hasattr(entry.detector, "partial_fit")]
         raise TypeError(
-            f"{name} cannot go on training, as DPLANEnsemble and DPLAN can; "
+            f"{type(model.detector).__name__} cannot continue training, as {' and '.join(able)} can; "
             "fit a new model on old and new rows together"
         )
     started = time.perf_counter()

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan._kernels import perceptron
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.scaling import scale_rows
 from dplan.tables.chunks import Chunk
@@ -227,7 +225,9 @@ def _map(
     n_some = min(len(prepared), _MAP_ROWS)
     chosen = np.concatenate([np.arange(n_some), len(prepared) + np.arange(len(highest))])
     rows = np.concatenate([prepared[:n_some], highest, model.known[:_HIGHEST]])
-    embedded = _embedding(model.detector, rows).astype(np.float64)
+    detector, scaled = model.detector, np.empty(rows.shape, dtype=np.float32)
+    scale_rows(np.ascontiguousarray(rows), detector.column_low_, detector.column_inverse_, scaled)
+    embedded = detector._embed(scaled).astype(np.float64)
     centre = embedded[:n_some].mean(axis=0)
     directions = np.linalg.svd(embedded[:n_some] - centre, full_matrices=False)[2][:2]
     # The sign of a direction is arbitrary; fix it, so that the same table gives the same map.
@@ -236,14 +236,3 @@ def _map(
     if places.shape[1] == 1:
         places = np.column_stack([places, np.zeros(len(places))])
     return places[: len(chosen)], places[len(chosen) :], chosen
-
-
-def _embedding(detector: Any, rows: Floats) -> Floats:
-    """Return the representation that a network learned of rows; for detectors without one, the rows themselves."""
-    scaled = np.empty(rows.shape, dtype=np.float32)
-    scale_rows(np.ascontiguousarray(rows), detector.column_low_, detector.column_inverse_, scaled)
-    if type(detector).__name__ in ("DeepSAD", "REPEN"):  # their outputs are the representation
-        return perceptron.represent(detector.weights_, detector.layer_sizes_, scaled)
-    if hasattr(detector, "weights_"):
-        return perceptron.embed(detector.weights_, detector.layer_sizes_, scaled)
-    return scaled

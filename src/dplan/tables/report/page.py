@@ -11,10 +11,8 @@ from markupsafe import Markup, escape
 
 from dplan._html import charts
 from dplan._html.blocks import Block, Entry, Figure, Figures, Grid, Heading, Paragraph, Tiles, as_html
-from dplan.detectors.ensemble import DPLANEnsemble
 from dplan.metrics import RankedScores
 from dplan.tables.formatting import number, typical, value
-from dplan.tables.members import kinds_of_members
 from dplan.tables.model import TableModel
 from dplan.tables.report.facts import Facts, Feature
 
@@ -33,7 +31,7 @@ def page(facts: Facts, model: TableModel, *, model_name: str, table_name: str) -
         *_highest(facts, model),
         *_main_features(facts.features[:_SHOWN_FEATURES], model),
         *_map(facts),
-        *_learning(facts),
+        *_learning(facts, model.detector.round_name),
         *_members(model),
         *_drift(facts),
         *_precision_and_recall(facts),
@@ -129,30 +127,29 @@ def _map(facts: Facts) -> Iterator[Block]:
     yield Figure(charts.scatter(facts.places, shades, facts.known_places, title="Map of the rows"))
 
 
-def _learning(facts: Facts) -> Iterator[Block]:
+def _learning(facts: Facts, round_name: str) -> Iterator[Block]:
     name = next((name for name in ("reward", "loss") if name in facts.history), None)
     points = [(i + 1.0, y) for i, y in enumerate(facts.history[name]) if np.isfinite(y)] if name else []
     if len(points) < 2:
         return
-    x_label = "episode" if name == "reward" else "epoch"
     line = charts.Line(*map(list, zip(*points, strict=True)))
     yield Heading("Learning curve")
-    yield Paragraph(f"{name} per {x_label} during training.".capitalize())
+    yield Paragraph(f"{name} per {round_name} during training.".capitalize())
     yield Figure(
         charts.line_chart(
             {"table": line},
             title="Learning curve",
-            x_label=x_label,
-            y_label=f"{name} per {x_label}",
+            x_label=round_name,
+            y_label=f"{name} per {round_name}",
             whole=True,
         )
     )
 
 
 def _members(model: TableModel) -> Iterator[Block]:
-    if not isinstance(model.detector, DPLANEnsemble):
+    kinds = model.detector._member_kinds()
+    if not kinds:
         return
-    kinds = kinds_of_members(model.detector)
     total = sum(kind.weight for kind in kinds)
     rows = [
         [Entry(kind.name), Entry("", meter=kind.weight / total), Entry(f"{kind.weight:.2f}")]

@@ -1,14 +1,14 @@
 """What replacing a feature changes in a network's output, without sending the replaced rows through all of it.
 
-Changes have the shape (2, rows, features) and are means over usual rows: first of the scores of the usual rows if the
-feature alone comes from the row, then of the row's score if the feature alone comes from the usual rows.
+Changes have the shape (2, rows, features) and are means over background rows: first of the scores of the background
+rows if the feature alone comes from the row, then of the row's score if the feature alone comes from the background.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels import perceptron
-from dplan._kernels.compile import compiled
+from dplan._kernels import perceptron, product
+from dplan._kernels.compile import compiled_exactly
 from dplan._kernels.perceptron import Floats, Sizes
 
 Indices = NDArray[np.int64]
@@ -33,49 +33,49 @@ def single_output(theta: Floats, sizes: Sizes, weights: NDArray[np.float64]) -> 
     return np.concatenate([theta[: -kernel.size - biases.size], summed]), np.append(sizes[:-1], 1)
 
 
-@compiled
+@compiled_exactly
 def changes_of_network(
-    theta: Floats, sizes: Sizes, rows: Floats, usual: Floats, feature_of: Indices, n_features: int
+    theta: Floats, sizes: Sizes, rows: Floats, background: Floats, feature_of: Indices, n_features: int
 ) -> Changes:
     """Carry the replaced feature through the first layer of a network with one output, as a difference.
 
     What a feature adds to the first layer is computed once per row, so that replacing it costs one addition per unit
     and not a product over all columns.
     """
-    n_usual, n_units = len(usual), sizes[1]
+    n_background, n_units = len(background), sizes[1]
     first = perceptron.kernel(theta, sizes, 0)
     rest, rest_sizes = theta[(sizes[0] + 1) * n_units :], sizes[1:]
-    of_usual = np.empty((n_features, n_usual, n_units), dtype=np.float32)
-    for b in range(n_usual):
-        of_usual[:, b] = _by_feature(first, usual[b], feature_of, n_features)
-    shift = perceptron.biases(theta, sizes, 0)
-    usual_sums = np.dot(usual, first) + shift
-    row_sums = np.dot(rows, first) + shift
+    of_background = np.empty((n_features, n_background, n_units), dtype=np.float32)
+    for b in range(n_background):
+        of_background[:, b] = _by_feature(first, background[b], feature_of, n_features)
+    lower = theta[: (sizes[0] + 1) * n_units]
+    background_sums = product.passed(lower, sizes[:2], background, 0)
+    row_sums = product.passed(lower, sizes[:2], rows, 0)
     changes = np.empty((2, len(rows), n_features))
-    hidden = np.empty((2 * n_usual, n_units), dtype=np.float32)
+    hidden = np.empty((2 * n_background, n_units), dtype=np.float32)
     for i in range(len(rows)):
-        for b in range(n_usual):
+        for b in range(n_background):
             for unit in range(n_units):
-                hidden[b, unit] = max(usual_sums[b, unit], np.float32(0))
-                hidden[n_usual + b, unit] = max(row_sums[i, unit], np.float32(0))
-        before = perceptron.outputs(rest, rest_sizes, hidden)
+                hidden[b, unit] = max(background_sums[b, unit], np.float32(0))
+                hidden[n_background + b, unit] = max(row_sums[i, unit], np.float32(0))
+        before = product.passed(rest, rest_sizes, hidden, len(rest_sizes) - 2)
         of_row = _by_feature(first, rows[i], feature_of, n_features)
         for feature in range(n_features):
-            for b in range(n_usual):
+            for b in range(n_background):
                 for unit in range(n_units):
-                    change = of_row[feature, unit] - of_usual[feature, b, unit]
-                    hidden[b, unit] = max(usual_sums[b, unit] + change, np.float32(0))
-                    hidden[n_usual + b, unit] = max(row_sums[i, unit] - change, np.float32(0))
-            after = perceptron.outputs(rest, rest_sizes, hidden)
+                    change = of_row[feature, unit] - of_background[feature, b, unit]
+                    hidden[b, unit] = max(background_sums[b, unit] + change, np.float32(0))
+                    hidden[n_background + b, unit] = max(row_sums[i, unit] - change, np.float32(0))
+            after = product.passed(rest, rest_sizes, hidden, len(rest_sizes) - 2)
             for which in range(2):
                 total = 0.0
-                for b in range(which * n_usual, (which + 1) * n_usual):
+                for b in range(which * n_background, (which + 1) * n_background):
                     total += np.float64(after[b, 0]) - np.float64(before[b, 0])
-                changes[which, i, feature] = total / n_usual
+                changes[which, i, feature] = total / n_background
     return changes
 
 
-@compiled
+@compiled_exactly
 def _by_feature(first: Floats, row: Floats, feature_of: Indices, n_features: int) -> Floats:
     """Return what each feature of a row adds to the units of the first layer."""
     added = np.zeros((n_features, first.shape[1]), dtype=np.float32)

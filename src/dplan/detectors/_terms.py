@@ -1,0 +1,215 @@
+"""The terms that a detector's score is a sum of.
+
+A term knows its value, how that changes if features are replaced (which explains the score), and how it is written in
+ONNX. A detector lists its terms in `_terms`. One that does not is explained by scoring replaced rows, and cannot be
+exported.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplan._kernels import product
+from dplan._kernels.neighbours import mean_nearest_distance
+from dplan._kernels.perceptron import Floats, Sizes
+from dplan._kernels.replaced_neighbours import changes_of_neighbours
+from dplan._kernels.replaced_network import Changes, Indices, changes_of_network, single_output
+from dplan._kernels.replaced_trees import changes_of_forest, changes_of_trees
+from dplan._kernels.trees import Trees, isolation, some_trees, sum_of_leaves
+
+_CELLS_AT_ONCE = 2_000_000  # bounds the memory of scoring replaced rows
+
+
+class Replacing(NamedTuple):
+    """Rows whose features are replaced, one at a time, by those of background rows, and the other way round."""
+
+    rows: Floats
+    background: Floats
+    feature_of: Indices  # the feature that each column belongs to
+    n_features: int
+
+
+class Term:
+    """One summand of a score. Subclasses write `values`, and the other two where there is a better way."""
+
+    def values(self, rows: Floats) -> NDArray[np.floating]:
+        """Return what the term adds to the score of each scaled row."""
+        raise NotImplementedError
+
+    def changes(self, replacing: Replacing) -> Changes:
+        """Return mean changes of the value, as (2, rows, features).
+
+        First of the background rows if the feature alone comes from the row, then of the row if the feature alone
+        comes from the background rows.
+        """
+        rows, background, feature_of, n_features = replacing
+        means = np.empty((2, len(rows), n_features))
+        at_once = max(1, _CELLS_AT_ONCE // background.size)
+        for start in range(0, n_features, at_once):
+            features = np.arange(start, min(start + at_once, n_features))
+            replaced = (feature_of == features[:, None])[:, None, :]  # features × background rows × columns
+            for i, row in enumerate(rows):
+                mixed = np.where(replaced, row, background), np.where(replaced, background, row)
+                for which, changed in enumerate(mixed):
+                    values = self.values(changed.reshape(-1, rows.shape[1])).reshape(len(features), -1)
+                    means[which, i, features] = values.mean(axis=1, dtype=np.float64)
+        means[0] -= self.values(background).mean(dtype=np.float64)
+        means[1] -= self.values(rows)[:, None]
+        return means
+
+    def to_onnx(self, graph: Any, rows: str) -> str:
+        """Add nodes to a `dplan.tables.onnx.Graph`, given the name of scaled rows; return that of float64 values."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTerm(Term):
+    """A whole score, by the function that computes it."""
+
+    score: Callable[[Floats], NDArray[np.floating]]
+
+    def values(self, rows: Floats) -> NDArray[np.floating]:
+        """See `Term`."""
+        return self.score(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantTerm(Term):
+    """A number that is added to every score."""
+
+    value: float
+
+    def values(self, rows: Floats) -> NDArray[np.floating]:
+        """See `Term`."""
+        return np.full(len(rows), self.value)
+
+    def changes(self, replacing: Replacing) -> Changes:
+        """See `Term`."""
+        return np.zeros((2, len(replacing.rows), replacing.n_features))
+
+    def to_onnx(self, graph: Any, rows: str) -> str:
+        """See `Term`."""
+        return str(graph.constant(np.array(self.value)))
+
+
+@dataclass(frozen=True, eq=False)
+class LinearTerm(Term):
+    """A weighted sum of the columns."""
+
+    coefficients: NDArray[np.float64]
+
+    def values(self, rows: Floats) -> NDArray[np.floating]:
+        """See `Term`."""
+        values: NDArray[np.float64] = (rows * self.coefficients).sum(axis=1)
+        return values
+
+    def changes(self, replacing: Replacing) -> Changes:
+        """See `Term`."""
+        rows, background, feature_of, n_features = replacing
+        gaps = (rows - background.mean(axis=0, dtype=np.float64)) * self.coefficients
+        change = gaps @ (feature_of[:, None] == np.arange(n_features))
+        return np.stack([change, -change])
+
+    def to_onnx(self, graph: Any, rows: str) -> str:
+        """See `Term`."""
+        return str(graph.add("MatMul", graph.wide(rows), graph.constant(self.coefficients)))
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkTerm(Term):
+    """A weighted sum of the outputs of a network with at least one hidden layer."""
+
+    theta: Floats
+    sizes: Sizes
+    weights: NDArray[np.float64]
+
+    def values(self, rows: Floats) -> NDArray[np.floating]:
+        """See `Term`."""
+        values: NDArray[np.float64] = product.outputs(self.theta, self.sizes, rows) @ self.weights
+        return values
+
+    def changes(self, replacing: Replacing) -> Changes:
+        """See `Term`."""
+        theta, sizes = single_output(self.theta, self.sizes, self.weights)
+        changes: Changes = changes_of_network(theta, sizes, *replacing)
+        return changes
+
+    def to_onnx(self, graph: Any, rows: str) -> str:
+        """See `Term`."""
+        outputs = graph.wide(graph.network(self.theta, self.sizes, rows))
+        return str(graph.add("MatMul", outputs, graph.constant(self.weights)))
+
+
+@dataclass(frozen=True, eq=False)
+class TreesTerm(Term):
+    """A sum of leaves, with a weight for each tree."""
+
+    trees: Trees
+    weights: NDArray[np.float64]
+
+    def values(self, rows: Floats) -> NDArray[np.floating]:
+        """See `Term`."""
+        values = np.zeros(len(rows))
+        for tree, weight in enumerate(self.weights):
+            values += weight * sum_of_leaves(some_trees(self.trees, tree, tree + 1), rows)
+        return values
+
+    def changes(self, replacing: Replacing) -> Changes:
+        """See `Term`."""
+        changes: Changes = changes_of_trees(self.trees, self.weights, *replacing)
+        return changes
+
+    def to_onnx(self, graph: Any, rows: str) -> str:
+        """See `Term`."""
+        return str(graph.trees(self.trees, self.weights, rows))
+
+
+@dataclass(frozen=True, eq=False)
+class ForestTerm(Term):
+    """An isolation forest's score, 2^(-mean path length / usual path length), times a weight."""
+
+    forest: Trees
+    usual_path_length: float
+    weight: float = 1.0
+
+    def values(self, rows: Floats) -> NDArray[np.floating]:
+        """See `Term`."""
+        values: NDArray[np.float64] = self.weight * isolation(self.forest, self.usual_path_length, rows)
+        return values
+
+    def changes(self, replacing: Replacing) -> Changes:
+        """See `Term`."""
+        changes: Changes = changes_of_forest(self.forest, self.usual_path_length, self.weight, *replacing)
+        return changes
+
+    def to_onnx(self, graph: Any, rows: str) -> str:
+        """See `Term`."""
+        n_trees = len(self.forest.roots)
+        rate = np.full(n_trees, -1 / (n_trees * self.usual_path_length))
+        isolated = graph.add("Pow", graph.constant(np.array(2.0)), graph.trees(self.forest, rate, rows))
+        return str(graph.add("Mul", isolated, graph.constant(np.array(self.weight))))
+
+
+@dataclass(frozen=True, eq=False)
+class NeighboursTerm(Term):
+    """The mean distance to the nearest row of each sample, times a weight."""
+
+    neighbours: Floats  # (samples, rows, columns)
+    weight: float = 1.0
+
+    def values(self, rows: Floats) -> NDArray[np.floating]:
+        """See `Term`."""
+        values: NDArray[np.float64] = self.weight * mean_nearest_distance(self.neighbours, rows)
+        return values
+
+    def changes(self, replacing: Replacing) -> Changes:
+        """See `Term`."""
+        return changes_of_neighbours(self.neighbours, self.weight, *replacing)
+
+    def to_onnx(self, graph: Any, rows: str) -> str:
+        """See `Term`."""
+        distances = graph.nearest(self.neighbours, rows)
+        return str(graph.add("Mul", distances, graph.constant(np.array(self.weight))))
