@@ -72,7 +72,9 @@ def test_imports_point_downwards(name):
     for other in GRAPH[name]:
         other_room = other.split(".")[0]
         assert other, f"{name} imports from the package's front door; name the module instead"
-        assert room == other_room or FLOOR[other_room] < FLOOR[room], f"{name} imports {other}, which is not below it"
+        assert room == other_room or FLOOR[other_room] < FLOOR[room], (
+            f"{name} imports {other}, which is not below it"
+        )
 
 
 def test_no_module_imports_itself_by_a_detour():

@@ -24,7 +24,7 @@ __all__ = ["code_fingerprint", "data_fingerprint", "differences", "machine", "ve
 _LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "polars")
 # What every cell runs, whatever its method.
 _FOLDERS = ("data",)
-_FILES = ("benchmark/cells.py", "benchmark/measures.py")
+_FILES = ("benchmark/cells.py", "benchmark/metrics.py")
 
 
 @cache
