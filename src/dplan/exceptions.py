@@ -5,6 +5,7 @@
     DplanError
     ├── ModelFileError      (also a ValueError)
     ├── NonFiniteScoreError (also a ValueError)
+    ├── CellError           (also a ValueError)
     ├── ConfigurationError  (also a ValueError)
     ├── DownloadError       (also an OSError)
     └── JournalError        (also an OSError)
@@ -22,26 +23,6 @@ class DplanError(Exception):
 
 class ModelFileError(DplanError, ValueError):
     """A file is not a dplan model file, is damaged, or was written by a newer version of this package."""
-
-
-class ConfigurationError(DplanError, ValueError):
-    """Benchmark results were produced with different settings, or with another version of the code or the data."""
-
-
-class DownloadError(DplanError, OSError):
-    """A data set could not be downloaded, or what came is not what its publisher publishes."""
-
-
-class JournalError(DplanError, OSError):
-    """A journal of benchmark results cannot be read or written."""
-
-
-class FolderInUseError(JournalError):
-    """Another benchmark run is writing to the same folder."""
-
-
-class NoLabelsWarning(UserWarning):
-    """No row is labelled, or every row: a detector that learns from labels falls back to an unsupervised ranking."""
 
 
 class NonFiniteScoreError(DplanError, ValueError):
@@ -65,3 +46,62 @@ class NonFiniteScoreError(DplanError, ValueError):
     def after(self, rows: int) -> "NonFiniteScoreError":
         """Return the error for a table in which so many rows come before."""
         return NonFiniteScoreError(self.row + rows, self.score)
+
+
+class CellError(DplanError, ValueError):
+    """A cell of a table cannot be used.
+
+    Attributes
+    ----------
+    column : str
+        Its column.
+    row : int
+        Its row, counted from 0 in the frame at hand.
+    problem : str
+        What is wrong, and what to do.
+    place : str
+        File and line of the row, once they are known; else its number, counted from 1.
+    """
+
+    def __init__(self, column: str, row: int, problem: str, place: str = "") -> None:
+        super().__init__(column, row, problem, place)
+        self.column, self.row, self.problem = column, row, problem
+        self.place = place or f"row {row + 1}"
+
+    def __str__(self) -> str:
+        return f"{self.place}, column {shown(self.column)}: {self.problem}"
+
+    def at(self, place: str) -> "CellError":
+        """Return the same error with the place in the file."""
+        return CellError(self.column, self.row, self.problem, place)
+
+
+class ConfigurationError(DplanError, ValueError):
+    """Benchmark results were produced with different settings, or with another version of the code or the data."""
+
+
+class DownloadError(DplanError, OSError):
+    """A data set could not be downloaded, or what came is not what its publisher publishes."""
+
+
+class JournalError(DplanError, OSError):
+    """A journal of benchmark results cannot be read or written."""
+
+
+class FolderInUseError(JournalError):
+    """Another benchmark run is writing to the same folder."""
+
+
+class NoLabelsWarning(UserWarning):
+    """No row is labelled, or every row: a detector that learns from labels falls back to an unsupervised ranking."""
+
+
+def shown(text: object) -> str:
+    """Return a value for a message: in quotes, control characters escaped, not too long.
+
+    Examples
+    --------
+    >>> shown("a" * 100)
+    "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…'"
+    """
+    return repr(text if not isinstance(text, str) or len(text) <= 60 else text[:60] + "…")

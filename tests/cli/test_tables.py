@@ -439,3 +439,93 @@ def test_sigterm_cleans_up(csv, tmp_path):
         process.terminate()
         assert process.wait(60) == 143
     assert [path.name for path in tmp_path.iterdir()] == ["payments.csv"]
+
+
+def messy(path, encoding="cp1252"):
+    """Write a table that is read rightly only with its encoding and its mark of missing values."""
+    rows = [
+        f"{i};{'-' if i % 7 == 0 else i % 50};{1 + i % 28:02}.03.2024;{'Köln' if i % 3 else 'Mün'};00{i % 4}"
+        for i in range(400)
+    ]
+    lines = [
+        "id;amount;day;town;code;verdict",
+        *(f"{row};{'fraud' if i % 20 == 0 else ''}" for i, row in enumerate(rows)),
+    ]
+    path.write_bytes("\r\n".join(lines).encode(encoding))
+    return path
+
+
+def test_every_command_reads_the_table_as_fit_did(tmp_path):
+    table, model = messy(tmp_path / "t.csv"), tmp_path / "m.dplan"
+    label = ["--label", "verdict", "--anomaly", "fraud"]
+    reading = ["--encoding", "cp1252", "--missing", "-"]
+    fitted = [
+        "--id",
+        "id",
+        "--text",
+        "code",
+        "--detector",
+        "DPLAN",
+        "--set",
+        "n_steps=300",
+        "--set",
+        "warmup_steps=50",
+    ]
+    assert "is not utf-8" in run("fit", table, *label, "-o", model).stderr
+    done = run("fit", table, *label, *reading, *fitted, "-o", model, "--no-estimate")
+    assert done.exit_code == 0, done.output
+    assert "1 number, 1 date, 2 text" in done.output
+    # The options are kept in the model; they can be given again, and stand for others in a table of another origin.
+    other = messy(tmp_path / "other.csv", "utf-8")
+    done = run("score", table, "-m", model, "-o", tmp_path / "a.csv")
+    assert done.exit_code == 0, done.output
+    assert "Warning" not in done.stderr
+    for source, more in ((table, reading), (other, ["--encoding", "utf-8"])):
+        done = run("score", source, "-m", model, "-o", tmp_path / "b.csv", *more)
+        assert done.exit_code == 0, done.output
+        assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    stdin = table.read_bytes()
+    done = run("score", "-", "-m", model, "-o", "-", stdin=stdin)
+    assert done.stdout.encode() == (tmp_path / "a.csv").read_bytes()
+    for command in (
+        ["report", model, table, "-o", tmp_path / "r.html"],
+        ["report", model, "-", "-o", tmp_path / "r.html"],
+        ["update", model, table, "--anomaly", "fraud", "-o", tmp_path / "n.dplan"],
+        ["update", model, "-", "--anomaly", "fraud", "-o", tmp_path / "n.dplan"],
+        ["fit", "-", *label, *reading, *fitted, "-o", tmp_path / "s.dplan", "--no-estimate"],
+    ):
+        done = run(*command, stdin=stdin if "-" in command else None)
+        assert done.exit_code == 0, done.output
+        assert "Warning" not in done.stderr
+    for name in ("m.dplan", "s.dplan", "n.dplan"):
+        assert TableModel.load(tmp_path / name).read_options.encoding == "cp1252"
+    for command in ("fit", "score", "report", "update"):
+        assert "--encoding" in run(command, "--help").output
+        assert "--missing" in run(command, "--help").output
+
+
+def test_useless_columns_are_named_in_one_line(csv, model_path, tmp_path):
+    odd = payments().with_columns(amount=pl.lit(None, pl.Float64), country=pl.lit("??"))
+    odd.write_csv(tmp_path / "odd.csv")
+    said = "Warning: columns without information for the model: 'amount' (all values are missing), 'country' (no value"
+    for command in (
+        ["score", tmp_path / "odd.csv", "-m", model_path, "-o", tmp_path / "o.csv", "--chunk-rows", 700],
+        ["report", model_path, tmp_path / "odd.csv", "-o", tmp_path / "r.html"],
+    ):
+        done = run(*command)
+        assert done.exit_code == 0, done.output
+        assert len([line for line in done.stderr.splitlines() if line.startswith(said)]) == 1
+
+
+def test_a_bad_cell_is_named_by_its_line_in_score_and_report(csv, model_path, tmp_path):
+    lines = csv.read_text().splitlines()
+    lines[2500] = lines[2500].replace(lines[2500].split(",")[1], "many", 1)
+    bad = tmp_path / "bad.csv"
+    bad.write_text("\n".join(lines))
+    for command in (
+        ["score", bad, "-m", model_path, "-o", tmp_path / "o.csv", "--chunk-rows", 700],
+        ["report", model_path, bad, "-o", tmp_path / "r.html"],
+    ):
+        done = run(*command)
+        assert done.exit_code == 1
+        assert "Error: bad.csv, line 2501, column 'amount': 'many' is not a number" in done.stderr

@@ -396,9 +396,9 @@ def test_chunks_of_a_csv_keep_every_row_and_respect_quotes(tmp_path):
     ("text", "message"),
     [
         (b"", "is empty"),
-        (b"a,b\n1,2\n3,4\n5\n", r"from line 3 on, line 2 has 1 values"),
-        (b"a,a\n1,2\n", "names 'a' twice"),
-        (b"a,b\n\xff,2\n", "not UTF-8"),
+        (b"a,b\n1,2\n3,4\n5\n", r"the input, line 4 has 1 value, the header has 2"),
+        (b"a,a\n1,2\n", "'a' names two columns"),
+        (b"a,b\n\xff,2\n", "line 2, byte 5 of the file: 0xff is not utf-8"),
         (b"1,2\n3,4\n", "only numbers"),
     ],
 )
@@ -416,7 +416,7 @@ def test_a_header_without_rows_and_broken_files_are_refused(model_path, tmp_path
         score_table(
             model_path, tmp_path / "in.parquet", "parquet", tmp_path / "o.csv", Options(), output_kind="csv"
         )
-    with pytest.raises(ValueError, match="cannot be read as JSON lines"):
+    with pytest.raises(ValueError, match="line 1: not valid JSON"):
         frames(b"{\n", kind="jsonl")
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dplan.detectors._base import Detector
 
 MODEL = click.Path(exists=True, dir_okay=False, path_type=Path)
-TABLE = click.Path(exists=True, dir_okay=False, path_type=Path)
+TABLE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 OUTPUT = click.Path(path_type=Path)
 
 INTERRUPTED, TERMINATED = 130, 143  # exit codes: 128 and the number of the signal, as shells count

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dplan.cli import _reading
 from dplan.cli._shared import OUTPUT, TABLE, examples, say, stopwatch, training_bar
 
 if TYPE_CHECKING:
@@ -49,7 +50,11 @@ if TYPE_CHECKING:
 )
 @click.option("--seed", default=0, show_default=True, help="Random seed; the same seed gives the same model.")
 @click.option("--no-estimate", is_flag=True, help="Skip the estimate on held-out rows: twice as fast.")
-@click.option("--encoding", default="utf-8", show_default=True, help="Text encoding of TABLE.")
+@click.option(
+    "--text", multiple=True, metavar="COLUMN", help="Column to keep as text, such as codes; may be repeated."
+)
+@_reading.options
+@_reading.input_format
 def fit(
     table: Path,
     label: str,
@@ -62,9 +67,12 @@ def fit(
     settings: tuple[str, ...],
     seed: int,
     no_estimate: bool,
-    encoding: str,
+    text: tuple[str, ...],
+    encoding: str | None,
+    missing: tuple[str, ...],
+    form: str | None,
 ) -> None:
-    """Train a model on TABLE (CSV, TSV, JSON lines, each also .gz, or Parquet).
+    """Train a model on TABLE (CSV, TSV, JSON lines, each also .gz, or Parquet; - for standard input).
 
     Without --anomaly and --unlabelled, the label column is 0 or empty for unlabelled rows and 1, 2, … for known
     anomalies. First, some known anomalies are held out to estimate how high they rank; then the model is trained on all
@@ -74,15 +82,20 @@ def fit(
     from dplan.tables import fit_table, from_table
 
     detector = create(name, settings, seed)
-    with claimed(output, [table]), stopwatch() as seconds:
+    source, kind = _reading.source(table, form)
+    reading_as = _reading.read_options(encoding, missing)
+    with claimed(output, _reading.files(table)), stopwatch() as seconds:
         own = from_table(
-            table,
+            source,
             label,
             anomaly=anomaly or None,
             unlabelled=unlabelled or None,
             id=ids,
             drop=drop,
-            encoding=encoding,
+            text=text,
+            encoding=reading_as.encoding,
+            missing=reading_as.missing,
+            kind=kind,
         )
         reading = seconds()
         with training_bar(detector) as stage:

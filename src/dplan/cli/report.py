@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from dplan.cli import _reading
 from dplan.cli._shared import MODEL, OUTPUT, TABLE, examples, say, stopwatch
 
 
@@ -24,23 +25,37 @@ from dplan.cli._shared import MODEL, OUTPUT, TABLE, examples, say, stopwatch
 @click.option(
     "--top", default=20, show_default=True, type=click.IntRange(1, 300), help="Rows shown with reasons."
 )
+@_reading.options
+@_reading.input_format
 def report(
-    model: Path, table: Path, output: Path, label: str | None, anomaly: tuple[str, ...], top: int
+    model: Path,
+    table: Path,
+    output: Path,
+    label: str | None,
+    anomaly: tuple[str, ...],
+    top: int,
+    encoding: str | None,
+    missing: tuple[str, ...],
+    form: str | None,
 ) -> None:
     """Score TABLE with MODEL and write an HTML page about the result, which works offline."""
     from dplan.persistence.atomic import written_whole
     from dplan.persistence.claim import claimed
-    from dplan.tables.chunks import chunks, kind_of_file
+    from dplan.tables.chunks import CHUNK_ROWS, chunks
     from dplan.tables.model import TableModel
     from dplan.tables.report.facts import gather
     from dplan.tables.report.page import page
 
     if anomaly and label is None:
         raise click.UsageError("--anomaly needs --label COLUMN")
-    with claimed(output, [model, table]), stopwatch() as seconds:
+    source, kind = _reading.source(table, form)
+    with claimed(output, _reading.files(model, table)), stopwatch() as seconds:
         loaded = TableModel.load(model)
-        facts = gather(loaded, chunks(table, kind_of_file(table)), label=label, anomaly=anomaly, n_shown=top)
-        text = page(facts, loaded, model_name=model.name, table_name=table.name)
+        read = chunks(source, kind, CHUNK_ROWS, _reading.read_options(encoding, missing, loaded))
+        facts = gather(loaded, read, label=label, anomaly=anomaly, n_shown=top)
+        _reading.warn_of_useless(facts.useless)
+        name = table.name if isinstance(source, Path) else "standard input"
+        text = page(facts, loaded, model_name=model.name, table_name=name)
         with written_whole(output) as temporary:
             temporary.write_text(text, encoding="utf-8")
         say(f"Wrote {output} ({len(text) / 1000:,.0f} kB; {len(facts.scores):,} rows) in {seconds():.1f} s.")

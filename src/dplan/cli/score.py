@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import sys
 from pathlib import Path
-from typing import BinaryIO
 
 import click
 
+from dplan.cli import _reading
 from dplan.cli._shared import MODEL, examples, progress_bar, say, stopwatch
 
 _FORMATS = ("csv", "tsv", "jsonl", "parquet")
@@ -58,6 +57,7 @@ _FORMATS = ("csv", "tsv", "jsonl", "parquet")
     help="Where to score the parts of a folder.",
 )
 @click.option("--scheduler", metavar="ADDRESS", help="Address of the Dask scheduler.")
+@_reading.options
 def score(
     table: str,
     model: Path,
@@ -72,6 +72,8 @@ def score(
     jobs: int,
     backend: str,
     scheduler: str | None,
+    encoding: str | None,
+    missing: tuple[str, ...],
 ) -> None:
     """Score TABLE: a file, a folder or glob pattern of Parquet files, or - for standard input.
 
@@ -81,6 +83,7 @@ def score(
     stopped.
     """
     from dplan.tables.folders import parts_of
+    from dplan.tables.model import TableModel
     from dplan.tables.scoring import Options, score_table
 
     if budget is not None and threshold is not None:
@@ -93,13 +96,18 @@ def score(
     parts = parts_of(table, target)
     if scheduler is not None and (parts is None or target is None):
         raise click.UsageError("--backend dask reads a folder or glob pattern and writes to a file or folder")
-    source, kind = _source(table, form) if parts is None else (parts, "parquet")
+    source, kind = _reading.source(table, form) if parts is None else (parts, "parquet")
     output_kind = _output_kind(output, target, form, folder_allowed=parts is not None)
+    reading = (
+        _reading.read_options(encoding, missing, TableModel.load(model)) if encoding or missing else None
+    )
     with stopwatch() as seconds, progress_bar() as progress:
         outcome = score_table(
             model, source, kind, target, Options(keep, top, budget, threshold, explain),
-            output_kind=output_kind, chunk_rows=chunk_rows, n_jobs=jobs, scheduler=scheduler, progress=progress,
+            output_kind=output_kind, reading=reading, chunk_rows=chunk_rows, n_jobs=jobs, scheduler=scheduler,
+            progress=progress,
         )  # fmt: skip
+    _reading.warn_of_useless(outcome.useless)
     by = f"the {budget:,} highest scores" if budget else f"scores of at least {outcome.threshold:.6g}"
     resumed = f" ({outcome.resumed:,} chunks scored by an earlier run)" if outcome.resumed else ""
     say(
@@ -107,19 +115,6 @@ def score(
         f"wrote {'standard output' if target is None else output}.",
         to_stderr=True,
     )
-
-
-def _source(table: str, form: str | None) -> tuple[Path | BinaryIO, str]:
-    from dplan.tables.chunks import kind_of_file
-
-    if table != "-":
-        path = Path(table)
-        if not path.is_file():
-            raise click.UsageError(f"there is no file {table}")
-        return path, kind_of_file(path)
-    if form == "parquet":
-        raise click.UsageError("Parquet cannot be read from standard input")
-    return sys.stdin.buffer, "jsonl" if form == "jsonl" else "csv"
 
 
 def _output_kind(output: str, target: Path | None, form: str | None, *, folder_allowed: bool) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from dplan.cli import _reading
 from dplan.cli._shared import MODEL, OUTPUT, TABLE, examples, say, stopwatch
 
 
@@ -27,6 +28,8 @@ from dplan.cli._shared import MODEL, OUTPUT, TABLE, examples, say, stopwatch
 )
 @click.option("-o", "--output", type=OUTPUT, help="Model file to write.  [default: replace MODEL]")
 @click.option("--seed", default=0, show_default=True, help="Random seed; the same seed gives the same model.")
+@_reading.options
+@_reading.input_format
 def update(
     model: Path,
     table: Path,
@@ -35,6 +38,9 @@ def update(
     unlabelled: tuple[str, ...],
     output: Path | None,
     seed: int,
+    encoding: str | None,
+    missing: tuple[str, ...],
+    form: str | None,
 ) -> None:
     """Continue training MODEL with the rows of TABLE.
 
@@ -47,14 +53,22 @@ def update(
     from dplan.tables.updating import update_table
 
     target = output or model
-    with claimed(target, [table]), stopwatch() as seconds:
+    source, kind = _reading.source(table, form)
+    with claimed(target, _reading.files(table)), stopwatch() as seconds:
         old = TableModel.load(model)
+        options = _reading.read_options(encoding, missing, old)
         own = from_table(
-            table,
+            source,
             label or old.summary["label"],
             anomaly=anomaly or None,
             unlabelled=unlabelled or None,
+            text=[column.name for column in old.preparation.columns_ if column.kind == "text"],
+            encoding=options.encoding,
+            missing=options.missing,
+            kind=kind,
         )
+        with own.located():
+            _reading.warn_of_useless(old.prepare_with_report(own.features)[1].useless())
         new = update_table(old, own, seed=seed)
         new.save(target)
         labels = ", ".join(f"{n:,} {name}" for name, n in own.counts().items())

@@ -10,7 +10,7 @@ import hashlib
 import io
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +22,12 @@ from dplan.exceptions import NonFiniteScoreError
 from dplan.persistence.atomic import written_whole
 from dplan.tables.chunks import Chunk, chunks
 from dplan.tables.model import TableModel
+from dplan.tables.preparing import TransformReport
 from dplan.tables.writing import check_types
 
 __all__ = ["Part", "Plan", "explain_rows", "highest", "score_chunk", "score_file"]
+
+_REPORT = "report"  # in the metadata of a part: what its rows had that the training rows had not
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class Part:
     name: str
     rows: int
     resumed: bool
+    report: TransformReport
 
 
 @dataclass(frozen=True)
@@ -99,16 +103,20 @@ def score_chunk(model: TableModel, chunk: Chunk, plan: Plan) -> Part:
     check_types(table.select(list(kept)), plan.output_kind)
     name = _digest(table.select(list(dict.fromkeys([*model.columns, *kept]))), plan)
     if plan.scores(name).exists():
-        return Part(name, table.height, resumed=True)
-    scores = model.score(table) if table.height else np.empty(0)
+        noted = json.loads(pl.read_parquet_metadata(plan.scores(name))[_REPORT])
+        return Part(name, table.height, resumed=True, report=TransformReport(**noted))
+    scores, report = np.empty(0), TransformReport(0, {}, {})
+    if table.height:
+        with chunk.located():
+            scores, report = model.score_with_report(table)
     chosen = plan.may_be_explained(scores)
     if len(chosen):
         # Before the scores: where they are, these rows are.
         _write(table.select(model.columns)[chosen], plan.rows(name))
     copied = [table[column].alias(position) for column, position in kept.items()]
     found = [pl.Series("score", scores), pl.Series("percentile", model.percentile(scores))]
-    _write(pl.DataFrame([*copied, *found]), plan.scores(name))
-    return Part(name, table.height, resumed=False)
+    _write(pl.DataFrame([*copied, *found]), plan.scores(name), {_REPORT: json.dumps(asdict(report))})
+    return Part(name, table.height, resumed=False, report=report)
 
 
 def score_file(model: TableModel, path: str, plan: Plan, chunk_rows: int) -> list[Part]:
@@ -150,6 +158,6 @@ def _digest(table: pl.DataFrame, plan: Plan) -> str:
     return digest.hexdigest()
 
 
-def _write(table: pl.DataFrame, path: Path) -> None:
+def _write(table: pl.DataFrame, path: Path, metadata: dict[str, str] | None = None) -> None:
     with written_whole(path) as temporary:
-        table.write_parquet(temporary, compression="lz4")
+        table.write_parquet(temporary, compression="lz4", metadata=metadata)

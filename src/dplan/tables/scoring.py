@@ -13,6 +13,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial, reduce
+from operator import add
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
@@ -24,7 +26,7 @@ from numpy.typing import NDArray
 from dplan.exceptions import NonFiniteScoreError
 from dplan.persistence.atomic import written_whole
 from dplan.persistence.claim import claimed
-from dplan.tables.chunks import CHUNK_ROWS, chunks, n_chunks
+from dplan.tables.chunks import CHUNK_ROWS, Chunk, ReadOptions, chunks, n_chunks
 from dplan.tables.folders import check_folder, write_folder
 from dplan.tables.model import TableModel
 from dplan.tables.parts import Part, Plan, explain_rows, highest, score_chunk, score_file
@@ -65,12 +67,13 @@ class Options:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The counts of a scored table: rows, alerts, and chunks that an earlier run had scored."""
+    """The counts of a scored table: rows, alerts, chunks that an earlier run had scored; columns that told nothing."""
 
     rows: int
     alerts: int
     threshold: float | None
     resumed: int
+    useless: dict[str, str]
 
 
 def score_table(
@@ -81,6 +84,7 @@ def score_table(
     options: Options,
     *,
     output_kind: str,
+    reading: ReadOptions | None = None,
     chunk_rows: int = CHUNK_ROWS,
     n_jobs: int = 2,
     scheduler: str | None = None,
@@ -102,6 +106,8 @@ def score_table(
         What the output holds.
     output_kind : {"csv", "tsv", "jsonl", "parquet", "folder"}
         Format of the output; "folder" for one Parquet file per part of the table.
+    reading : ReadOptions, optional
+        How a text file is read; None for as the training table was.
     chunk_rows : int
         Rows that are scored at a time.
     n_jobs : int
@@ -131,7 +137,9 @@ def score_table(
         with workers as run:
             with _unchanged(paths):
                 if scheduler is None:
-                    parts = _score_chunks(run, sources, kind, plan, chunk_rows, progress)
+                    read = partial(chunks, kind=kind, rows=chunk_rows, options=reading or loaded.read_options)
+                    totals = [n_chunks(source, kind, chunk_rows) for source in sources]
+                    parts = _score_chunks(run, sources, read, totals, plan, progress)
                 else:
                     parts = _score_files(run, paths, plan, chunk_rows, progress)
             every = [part for own in parts for part in own]
@@ -157,7 +165,8 @@ def score_table(
                 rows = rows.sort(["score", "row"], descending=[True, False])
             _write(rows.select(columns), output, output_kind, folder)
     n_rows, resumed = sum(part.rows for part in every), sum(part.resumed for part in every)
-    return Outcome(n_rows, n_alerts, None if options.budget else threshold, resumed)
+    useless = reduce(add, (part.report for part in every)).useless()
+    return Outcome(n_rows, n_alerts, None if options.budget else threshold, resumed, useless)
 
 
 def _plan(model: TableModel, content: bytes, folder: Path, options: Options, output_kind: str) -> Plan:
@@ -178,16 +187,20 @@ def _plan(model: TableModel, content: bytes, folder: Path, options: Options, out
 
 
 def _score_chunks(
-    run: Run, sources: list[Any], kind: str, plan: Plan, chunk_rows: int, progress: Progress
+    run: Run,
+    sources: list[Any],
+    read: Callable[[Any], Iterator[Chunk]],
+    totals: list[int | None],
+    plan: Plan,
+    progress: Progress,
 ) -> list[list[Part]]:
     """Return the parts of each source."""
-    totals = [n_chunks(source, kind, chunk_rows) for source in sources]
     total = None if None in totals else sum(n or 0 for n in totals)
     places: list[int] = []  # the source of each chunk
 
     def jobs() -> Iterator[tuple[Any, ...]]:
         for place, source in enumerate(sources):
-            for chunk in chunks(source, kind, chunk_rows):
+            for chunk in read(source):
                 places.append(place)
                 yield chunk, plan
 
