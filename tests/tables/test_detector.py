@@ -155,7 +155,7 @@ def test_the_file_is_the_one_that_dplan_fit_writes(tmp_path):
     detector = TableDetector(DPLAN(**quick)).fit(*labelled())
     detector.save(tmp_path / "m.dplan")
     loaded = TableModel.load(tmp_path / "m.dplan")
-    for name in ("usual", "known", "known_classes", "score_quantiles"):
+    for name in ("usual", "known", "known_classes"):
         np.testing.assert_array_equal(getattr(loaded, name), getattr(model, name))
     np.testing.assert_array_equal(loaded.score(table), model.score(table))
     assert loaded.threshold == -detector.offset_
