@@ -18,8 +18,24 @@ _FAST_SUMS = {"reassoc", "contract", "nsz"}
 def compiled(function: Function) -> Function:
     """Compile a function to machine code on its first call, and keep that code on disk.
 
-    A division by zero gives inf or NaN as in NumPy instead of an exception, because the check would keep
-    loops from being vectorised. The interpreter lock is released while a kernel runs.
+    A division by zero gives inf or NaN as in NumPy instead of an exception, because the check would keep loops from
+    being vectorised. The interpreter lock is released while a kernel runs. Sums are taken in whatever order is fastest.
+
+    A kernel becomes part of each kernel that calls it. Otherwise a process that compiles would run another copy of it
+    than a process that loads what was compiled, and two copies may differ in the last bits of a sum.
     """
-    kernel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST_SUMS)(function)
-    return cast(Function, kernel)
+    return _compiled(function, fastmath=_FAST_SUMS, forceinline=True)
+
+
+def compiled_in_order(function: Function) -> Function:
+    """Compile a function as `compiled` does, but round every result as the code is written.
+
+    All its copies give the same bytes, so it need not become part of its callers, which compile sooner.
+    """
+    return _compiled(function, fastmath=False)
+
+
+def _compiled(function: Function, **options: object) -> Function:
+    # Nobody calls kernels from C, and a wrapper for that would have to be compiled too.
+    options |= {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    return cast(Function, numba.njit(**options)(function))
