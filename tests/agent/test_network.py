@@ -137,7 +137,8 @@ def test_greedy_action_and_target_value_follow_the_larger_output():
     assert {0, 1} == set(actions)
 
     def targets():
-        return [target_value(agent, world.rows[row : row + 1]) for row in range(30)]
+        known = np.full(len(world.rows), np.nan, dtype=np.float32)
+        return [target_value(agent, world.rows, row, known) for row in (*range(30), 0)][:30]
 
     assert not any(targets())  # θ⁻ = 0 at first
     agent.target[:] = agent.theta

@@ -152,7 +152,8 @@ def test_a_terminal_transition_has_no_future():
         store(memory, slot, 0, 1, 1.0, 30, terminal, 7.0)
     agent.target[:] = agent.theta
     agent.target[-2:] = 5
-    revalue(agent, world, memory, 2, 0.99)
+    known = np.full(len(world.rows), np.nan, dtype=np.float32)
+    revalue(agent, world, memory, 2, 0.99, known)
     value = perceptron.outputs(agent.target, agent.sizes, world.rows[30:31]).max()
     assert memory.future[:2].tolist() == pytest.approx([0.99 * value, 0], rel=1e-5)
 

@@ -226,11 +226,13 @@ def _kernel_gradient(below: Floats, delta: Floats, out: Floats) -> None:
 def add_weight_decay(theta: Floats, sizes: Sizes, l2: float, gradient: Floats) -> None:
     """Add the gradient of ``l2 · Σ w²`` over the hidden kernels: neither biases nor the output layer decay."""
     factor = np.float32(2 * l2)
+    start = 0
     for layer in range(len(sizes) - 2):
-        weights, slope = kernel(theta, sizes, layer), kernel(gradient, sizes, layer)
-        for row in range(weights.shape[0]):
-            for unit in range(weights.shape[1]):
-                slope[row, unit] += factor * weights[row, unit]
+        end = start + sizes[layer] * sizes[layer + 1]
+        weights, slope = theta[start:end], gradient[start:end]
+        for i in range(len(slope)):
+            slope[i] += factor * weights[i]
+        start = end + sizes[layer + 1]
 
 
 @compiled

@@ -51,10 +51,12 @@ def new_agent(n_columns: int, hidden_units: tuple[int, ...], rng: np.random.Gene
 
 
 @compiled_in_order
-def target_value(agent: Agent, row: Floats) -> float:
-    """Return max_a Q̂(s, a; θ⁻) of one row, given as a 1 × columns array."""
-    values = perceptron.outputs(agent.target, agent.sizes, row)
-    return float(max(values[0, 0], values[0, 1]))
+def target_value(agent: Agent, rows: Floats, row: int, known: Floats) -> float:
+    """Return max_a Q̂(s, a; θ⁻) of a row, and keep it in `known`, which is NaN where a row was not asked about yet."""
+    if np.isnan(known[row]):
+        values = perceptron.outputs(agent.target, agent.sizes, rows[row : row + 1])
+        known[row] = max(values[0, 0], values[0, 1])
+    return float(known[row])
 
 
 @compiled_in_order

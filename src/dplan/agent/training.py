@@ -111,6 +111,9 @@ def train(
     if schedule.intrinsic_reward:
         refresh(novelty, world, agent.theta, agent.sizes, rng)
     nothing = np.empty((0, agent.sizes[-2]), dtype=np.float32)
+    known = np.full(len(world.rows), np.nan, dtype=np.float32)  # max_a Q̂(s, a; θ⁻) per row: θ⁻ mostly stands still
+    if not agent.target.any():
+        known[:] = 0
     for first_step in range(0, schedule.n_steps, schedule.episode_steps):  # line 4
         n_steps = min(schedule.episode_steps, schedule.n_steps - first_step)
         warming_up = first_step < schedule.warmup_steps
@@ -132,7 +135,7 @@ def train(
                 begin,
                 end,
                 end == first_step + n_steps,
-                bool(agent.target.any()),
+                known,
                 row,
                 kept,
                 sums,
@@ -144,7 +147,8 @@ def train(
                     refresh(novelty, world, agent.theta, agent.sizes, rng)  # line 17
             if schedule.n_steps > end and _is_due(end, schedule.target_update_steps):
                 agent.target[:] = agent.theta  # line 18
-                revalue(agent, world, memory, min(end, len(memory.rows)), learning.discount)
+                known[:] = np.nan
+                revalue(agent, world, memory, min(end, len(memory.rows)), learning.discount, known)
         yield _summary(Sums(*sums.tolist()), n_steps, epsilon_at(first_step + n_steps, schedule))
 
 
@@ -183,7 +187,7 @@ def run_steps(
     begin: int,
     end: int,
     ends_episode: bool,
-    has_target: bool,
+    known: Floats,
     row: int,
     kept: Kept,
     sums: NDArray[np.float64],
@@ -203,8 +207,8 @@ def run_steps(
             reward += intrinsic_reward(novelty, world, agent.sizes, row)  # lines 11 and 12
         terminal = ends_episode and step == end - 1
         future = 0.0
-        if has_target and not terminal:
-            future = learning.discount * target_value(agent, world.rows[next_row : next_row + 1])
+        if not terminal:
+            future = learning.discount * target_value(agent, world.rows, next_row, known)
         store(memory, step, row, action, reward, next_row, terminal, future)  # line 13
         if not still:
             draw_batch(memory, min(step + 1, len(memory.rows)), world, batch, actions, targets, rng)
@@ -314,10 +318,12 @@ def draw_batch(
 
 
 @compiled_in_order
-def revalue(agent: Agent, world: World, memory: Memory, size: int, discount: float) -> None:
+def revalue(
+    agent: Agent, world: World, memory: Memory, size: int, discount: float, known: Floats
+) -> None:
     """Value what follows each stored transition anew, because θ⁻ has changed."""
     for slot in range(size):
         memory.future[slot] = 0
         if not memory.terminal[slot]:
             next_row = memory.next_rows[slot]
-            memory.future[slot] = discount * target_value(agent, world.rows[next_row : next_row + 1])
+            memory.future[slot] = discount * target_value(agent, world.rows, next_row, known)

@@ -12,12 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dplan._kernels import perceptron
 from dplan._kernels.perceptron import Floats
-from dplan._kernels.scaling import no_scale
 from dplan._kernels.trees import Trees, join_trees, some_trees, sum_of_leaves
 from dplan.agent.environment import ANOMALOUS
 from dplan.agent.network import N_ACTIONS
 from dplan.detectors._base import Callback, Detector
-from dplan.detectors._checks import check_integer, check_number
+from dplan.detectors._checks import as_generator, check_integer, check_number
 from dplan.detectors._explorers import EXPLORERS, Explorers, as_members, draw_rows, explore, grown_forest
 from dplan.detectors._isolation import labelled_or_stand_ins
 from dplan.detectors._members import KINDS, Member, agent_weights, boosted_trees, standardised
@@ -310,32 +309,28 @@ class DPLANEnsemble(Detector):
             usual_scores, held_out_scores = sum_of_leaves(trees, usual), sum_of_leaves(trees, held_out)
             return standardised(job.kind, None, trees, usual_scores, held_out_scores)
         place = 2 * job.number + (job.kind == "fast")
-        agent = self._agent(job, earlier[place] if place < len(earlier) else None)
-        agent.set_params(callback=lambda *_: stop.is_set())
-        agent.partial_fit(rows, known.astype(np.int64))  # without weights, this is fit
+        agent = self._agent(job.kind, lambda *_: stop.is_set())
+        # Rows are checked and scaled already, and an agent needs no threshold of its own: this is all of its fit.
+        agent._train_on_scaled(
+            rows, known.astype(np.int64), as_generator(job.rng), earlier[place] if place < len(earlier) else None
+        )
         values = [
             perceptron.outputs(agent.weights_, agent.layer_sizes_, part)[:, ANOMALOUS]
             for part in (usual, held_out)
         ]
         return standardised(job.kind, agent.weights_, None, *values)
 
-    def _agent(self, job: Job, theta: Floats | None) -> DPLAN:
-        agent = DPLAN(
+    def _agent(self, kind: str, callback: Callback) -> DPLAN:
+        return DPLAN(
             hidden_units=int(self.hidden_units),
             n_steps=int(self.n_steps),
             warmup_steps=int(self.warmup_steps),
             n_trees=int(self.n_trees),
             tree_size=int(self.tree_size),
-            scale=False,  # rows are scaled already
-            random_state=job.rng,
-            **(_FAST if job.kind == "fast" else _SLOW),
+            scale=False,
+            callback=callback,
+            **(_FAST if kind == "fast" else _SLOW),
         )
-        if theta is not None:
-            n_columns = int(self.n_features_in_)
-            agent.weights_, agent.layer_sizes_ = theta, self._agent_sizes(n_columns, int(self.hidden_units))
-            agent.n_features_in_, agent.history_ = n_columns, {}
-            agent.column_low_, agent.column_inverse_ = no_scale(n_columns)
-        return agent
 
     def _agent_sizes(self, n_columns: int, hidden_units: int) -> perceptron.Sizes:
         return perceptron.layer_sizes(n_columns, (hidden_units,), N_ACTIONS)
