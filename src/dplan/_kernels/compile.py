@@ -9,6 +9,8 @@ from typing import TypeVar, cast
 
 import numba
 
+from dplan._kernels.cache import with_cache
+
 Function = TypeVar("Function", bound=Callable[..., object])
 
 # What speeds sums up without touching NaN: a diverged network must stay visible as NaN.
@@ -37,5 +39,5 @@ def compiled_in_order(function: Function) -> Function:
 
 def _compiled(function: Function, **options: object) -> Function:
     # Nobody calls kernels from C, and a wrapper for that would have to be compiled too.
-    options |= {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-    return cast(Function, numba.njit(**options)(function))
+    options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    return cast(Function, with_cache(lambda cached: numba.njit(cache=cached, **options)(function)))
