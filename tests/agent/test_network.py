@@ -143,4 +143,3 @@ def test_greedy_action_and_target_value_follow_the_larger_output():
     assert not any(targets())  # θ⁻ = 0 at first
     agent.target[:] = agent.theta
     np.testing.assert_allclose(targets(), values.max(axis=1), rtol=1e-5)
-

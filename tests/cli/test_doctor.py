@@ -18,7 +18,9 @@ def test_a_sound_installation_is_in_order():
 
 
 def test_a_problem_is_named_with_what_to_do_and_the_exit_code_tells(monkeypatch):
-    monkeypatch.setattr("importlib.metadata.requires", lambda _: ["numpy>=99", "no-such-package>=1", "scipy>=1"])
+    monkeypatch.setattr(
+        "importlib.metadata.requires", lambda _: ["numpy>=99", "no-such-package>=1", "scipy>=1"]
+    )
     result = CliRunner().invoke(main, ["doctor"])
     assert result.exit_code == 1
     assert "numpy>=99 is needed" in result.output

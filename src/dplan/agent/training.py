@@ -111,7 +111,9 @@ def train(
     if schedule.intrinsic_reward:
         refresh(novelty, world, agent.theta, agent.sizes, rng)
     nothing = np.empty((0, agent.sizes[-2]), dtype=np.float32)
-    known = np.full(len(world.rows), np.nan, dtype=np.float32)  # max_a Q̂(s, a; θ⁻) per row: θ⁻ mostly stands still
+    known = np.full(
+        len(world.rows), np.nan, dtype=np.float32
+    )  # max_a Q̂(s, a; θ⁻) per row: θ⁻ mostly stands still
     if not agent.target.any():
         known[:] = 0
     for first_step in range(0, schedule.n_steps, schedule.episode_steps):  # line 4
@@ -318,9 +320,7 @@ def draw_batch(
 
 
 @compiled_in_order
-def revalue(
-    agent: Agent, world: World, memory: Memory, size: int, discount: float, known: Floats
-) -> None:
+def revalue(agent: Agent, world: World, memory: Memory, size: int, discount: float, known: Floats) -> None:
     """Value what follows each stored transition anew, because θ⁻ has changed."""
     for slot in range(size):
         memory.future[slot] = 0

@@ -26,5 +26,18 @@ def main() -> None:
     """Find anomalies in a table with a few known anomalies and many unlabelled rows."""
 
 
-for command in (fit, score, report, update, export, inspect, example, demo, detectors, doctor, data, benchmark):
+for command in (
+    fit,
+    score,
+    report,
+    update,
+    export,
+    inspect,
+    example,
+    demo,
+    detectors,
+    doctor,
+    data,
+    benchmark,
+):
     main.add_command(command)

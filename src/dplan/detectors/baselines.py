@@ -5,9 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from dplan._kernels.perceptron import Floats
@@ -93,6 +91,8 @@ class LogisticBaseline(Detector):
         check_integer("n_iterations", self.n_iterations, minimum=1)
 
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
+        from sklearn.linear_model import LogisticRegression  # here, because scoring goes without it
+
         rows = self._arrange(X)
         anomalous = np.zeros(len(X), dtype=bool)
         anomalous[labelled_or_stand_ins(rows, labels, rng)[0]] = True
@@ -203,6 +203,10 @@ class BoostedBaseline(Detector):
             self.booster_ = catboost_model(int(self.n_trees), float(self.learning_rate), float(self.l2), seed)
             self.booster_.fit(rows, anomalous)
         else:
+            from sklearn.ensemble import (
+                HistGradientBoostingClassifier,
+            )  # here, because scoring goes without it
+
             model = HistGradientBoostingClassifier(
                 max_iter=int(self.n_trees),
                 learning_rate=float(self.learning_rate),

@@ -312,7 +312,10 @@ class DPLANEnsemble(Detector):
         agent = self._agent(job.kind, lambda *_: stop.is_set())
         # Rows are checked and scaled already, and an agent needs no threshold of its own: this is all of its fit.
         agent._train_on_scaled(
-            rows, known.astype(np.int64), as_generator(job.rng), earlier[place] if place < len(earlier) else None
+            rows,
+            known.astype(np.int64),
+            as_generator(job.rng),
+            earlier[place] if place < len(earlier) else None,
         )
         values = [
             perceptron.outputs(agent.weights_, agent.layer_sizes_, part)[:, ANOMALOUS]
