@@ -51,8 +51,8 @@ def make_table(n_rows: int, n_columns: int) -> tuple[Floats, NDArray[np.int64]]:
     return X, y
 
 
-def fit(X: NDArray[np.floating], y: NDArray[np.int64], **parameters: str) -> None:
-    DPLAN(random_state=0, **parameters).fit(X, y)
+def fit(X: NDArray[np.floating], y: NDArray[np.int64], sampler: str = "proximity") -> None:
+    DPLAN(random_state=0, sampler=sampler).fit(X, y)
 
 
 def floor(X: Floats) -> None:

@@ -46,14 +46,14 @@ def first_fit(folder: Path) -> list[Bar]:
     python("-m", "dplan", "example", "-o", str(folder))
     table, model = str(folder / "forest-train.csv"), str(folder / "forest.dplan")
     fit = ("-m", "dplan", "fit", table, "--label", "label", "--anomaly", "cottonwood", "--id", "plot")
-    fit = (*fit, "--no-estimate", "-o", model)
+    whole_fit = (*fit, "--no-estimate", "-o", model)
     demo = (
         "-c",
         "from dplan import DPLAN; import numpy as np; X = np.random.default_rng(0).random((500, 4)); "
         "DPLAN(random_state=0).fit(X, np.arange(500) < 20).anomaly_score(X)",
     )
     bars = []
-    for name, command in (("dplan fit of the example table", fit), ("the demo's first detector", demo)):
+    for name, command in (("dplan fit of the example table", whole_fit), ("the demo's first detector", demo)):
         cache = str(folder / name.replace(" ", "-"))
         first = seconds(lambda command=command, cache=cache: python(*command, cache=cache))  # type: ignore[misc]
         again, fixed, bare = interleaved(

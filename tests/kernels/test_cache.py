@@ -36,7 +36,7 @@ def run(package: Path, home: Path, *arguments: str, **environment: str) -> tuple
         capture_output=True,
         text=True,
         check=True,
-        preexec_fn=obey_permissions,  # noqa: PLW1509
+        preexec_fn=obey_permissions,
     )
     kind, hits = done.stdout.split()
     return kind, int(hits), done.stderr

@@ -15,11 +15,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numba
+from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator
 from platformdirs import user_cache_path
 
 logger = logging.getLogger("dplan")
+_config: Any = config
 
 PACKAGE = Path(__file__).parents[1]
 ADVICE = (
@@ -53,7 +54,7 @@ class Place(NamedTuple):
 @cache
 def place() -> Place:
     """Return where this process keeps its kernels; the first call says so where it is not as it should be."""
-    found = _find(numba.config.CACHE_DIR, PACKAGE, user_cache_path("dplan"))
+    found = _find(_config.CACHE_DIR, PACKAGE, user_cache_path("dplan"))
     if found.kind is Kind.TEMPORARY:
         logger.warning(
             "Compiled kernels are cached in %s, because neither the package's folder nor the user's cache folder "
@@ -140,9 +141,9 @@ def with_cache(compile_later: Callable[[bool], Any]) -> Any:
 @contextmanager
 def _numba_cache_dir(folder: str) -> Iterator[None]:
     # Numba reads it when a kernel is made; other packages in this process keep their own setting.
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = folder
+    before = _config.CACHE_DIR
+    _config.CACHE_DIR = folder
     try:
         yield
     finally:
-        numba.config.CACHE_DIR = before
+        _config.CACHE_DIR = before

@@ -5,7 +5,7 @@ Importing this module imports numba, so only modules that hold kernels import it
 """
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -37,7 +37,7 @@ def compiled_in_order(function: Function) -> Function:
     return _compiled(function, fastmath=False)
 
 
-def _compiled(function: Function, **options: object) -> Function:
+def _compiled(function: Function, **options: Any) -> Function:
     # Nobody calls kernels from C, and a wrapper for that would have to be compiled too.
     options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     return cast(Function, with_cache(lambda cached: numba.njit(cache=cached, **options)(function)))

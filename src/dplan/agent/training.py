@@ -143,19 +143,17 @@ def train(
                 sums,
                 rng,
             )
-            # Nothing follows the last step. Before the first learning step θ is what the forest was fitted in.
-            if schedule.n_steps > end > schedule.warmup_steps and _is_due(end, schedule.novelty_update_steps):
-                if schedule.intrinsic_reward:
-                    refresh(novelty, world, agent.theta, agent.sizes, rng)  # line 17
-            if schedule.n_steps > end and _is_due(end, schedule.target_update_steps):
+            if end == schedule.n_steps:
+                break  # what changes here would be used by later steps
+            # Before the first learning step θ is what the forest was fitted in.
+            moved = end > schedule.warmup_steps
+            if schedule.intrinsic_reward and moved and end % schedule.novelty_update_steps == 0:
+                refresh(novelty, world, agent.theta, agent.sizes, rng)  # line 17
+            if end % schedule.target_update_steps == 0:
                 agent.target[:] = agent.theta  # line 18
                 known[:] = np.nan
                 revalue(agent, world, memory, min(end, len(memory.rows)), learning.discount, known)
         yield _summary(Sums(*sums.tolist()), n_steps, epsilon_at(first_step + n_steps, schedule))
-
-
-def _is_due(step: int, every: int) -> bool:
-    return step % every == 0
 
 
 def _between_updates(schedule: Schedule, begin: int, end: int) -> Iterator[tuple[int, int]]:
