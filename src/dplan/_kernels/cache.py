@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator
@@ -116,7 +116,7 @@ class _ReadOnlyLocator(InTreeCacheLocator):
 
 
 class _ReadOnlyImplementation(CompileResultCacheImpl):
-    _locator_classes = (_ReadOnlyLocator,)
+    _locator_classes: ClassVar[list[type[object]]] = [_ReadOnlyLocator]
 
 
 class _ReadOnlyCache(FunctionCache):
@@ -132,7 +132,7 @@ def with_cache(compile_later: Callable[[bool], Any]) -> Any:
     if kind in (Kind.READ_ONLY, Kind.NONE):
         kernel = compile_later(False)
         if kind is Kind.READ_ONLY:
-            kernel._cache = _ReadOnlyCache(kernel.py_func)
+            kernel._cache = _ReadOnlyCache(kernel.py_func)  # type: ignore[no-untyped-call]
         return kernel
     with _numba_cache_dir("" if kind is Kind.PACKAGE else str(folder)):
         return compile_later(True)
