@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator
@@ -116,7 +116,7 @@ class _ReadOnlyLocator(InTreeCacheLocator):
 
 
 class _ReadOnlyImplementation(CompileResultCacheImpl):
-    _locator_classes: ClassVar[list[type[object]]] = [_ReadOnlyLocator]
+    _locator_classes: list[type[object]] = [_ReadOnlyLocator]  # noqa: RUF012 - numba's own form
 
 
 class _ReadOnlyCache(FunctionCache):
