@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test bench lint clean
+.PHONY: demo test soak bench lint clean
 
 demo: .venv/.for-use
 	$(BIN)/dplan demo
@@ -11,6 +11,10 @@ demo: .venv/.for-use
 
 test: lint
 	$(BIN)/python -m pytest -n 2
+
+# Kills, races and hostile input in their full numbers, with their figures.
+soak: .venv/.for-development
+	$(BIN)/python -m pytest -m soak -s
 
 bench: .venv/.for-development
 	$(BIN)/python -m benchmarks

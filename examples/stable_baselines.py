@@ -1,9 +1,11 @@
-"""Train Stable-Baselines3's DQN in DPLAN's environment and score held-out rows with it.
+"""Train the DQN of Stable-Baselines3 in DPLAN's environment and score held-out rows.
 
-    pip install 'dplan-ad[gym]' stable-baselines3
+In a clone of the repository:
+
+    pip install '.[gym]' stable-baselines3
     python examples/stable_baselines.py
 
-The environment asks for the agent's embedding. Here it is the last hidden layer of the Q-network while it learns.
+The environment needs the agent's embedding: here, the last hidden layer of the Q-network that is being trained.
 """
 
 from typing import Any
@@ -19,7 +21,7 @@ from dplan.gym import AnomalyBiasedEnv
 
 
 def train(X: NDArray[Any], y: NDArray[Any], n_steps: int = 20_000, seed: int = 0) -> DQN:
-    """Train with the paper's settings, as far as Stable-Baselines3's DQN (Adam, Huber loss) has them."""
+    """Train with the paper's settings, except that this DQN uses Adam and the Huber loss."""
     env = AnomalyBiasedEnv(X, y)
     model = DQN(
         "MlpPolicy",
@@ -51,7 +53,7 @@ def train(X: NDArray[Any], y: NDArray[Any], n_steps: int = 20_000, seed: int = 0
 
 
 def anomaly_score(model: DQN, rows: NDArray[Any]) -> NDArray[np.float32]:
-    """Return Q(s, anomalous) of rows that are scaled as in training."""
+    """Return Q(s, anomalous) for rows that are scaled as in training."""
     with torch.no_grad():
         scores: NDArray[np.float32] = model.q_net(torch.from_numpy(rows.astype(np.float32)))[:, 1].numpy()
     return scores

@@ -1,14 +1,15 @@
-"""Every block of Python in the README and the docs runs, block after block, as a reader would run it."""
+"""Every Python block of the README and the docs runs, in order; links work; the map of the package is complete."""
 
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def blocks(page):
@@ -35,3 +36,22 @@ def test_the_code_of_a_page_runs(page, tmp_path):
 def test_links_between_pages_lead_somewhere(page):
     for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
+
+
+def test_every_part_of_the_package_is_on_the_map():
+    page = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
+    package = ROOT / "src" / "dplan"
+    folders = {f"`{path.parent.name}/`" for path in package.glob("*/__init__.py")}
+    modules = {f"`{path.name}`" for path in package.glob("[a-z]*.py")}
+    assert not [name for name in sorted(folders | modules) if f"| {name} |" not in page]
+
+
+def test_algorithm_1_is_mapped_to_functions_that_exist():
+    page = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\d, ]+) \|.*\| (.*) \|$", page, flags=re.MULTILINE)
+    assert [int(line) for lines, _ in rows for line in lines.split(",")] == list(range(1, 19))
+    for _, code in rows:
+        functions = re.findall(r"`(\w+)\.(\w+)`", code)
+        assert functions
+        for module, function in functions:
+            assert callable(getattr(import_module(f"dplan.agent.{module}"), function))

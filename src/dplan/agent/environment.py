@@ -20,24 +20,24 @@ SAMPLERS = {
 }
 
 
-# The windows of one episode (and of the whole warm-up) begin in a stretch of at most this many rows of D^u, at a random
-# place: what an episode touches then fits the processor's cache, and training costs the same whatever the size of the
-# data. An episode of 2,000 steps visits far fewer rows than that.
+# The windows of one episode (and of the whole warm-up) start within a stretch of at most this many rows of D^u, at a
+# random position. The rows of an episode then fit into the processor's cache, and training takes the same time for any
+# number of rows. An episode of 2,000 steps visits far fewer rows than that.
 STRETCH_ROWS = 100_000
 
 
 class World(NamedTuple):
-    """The rows that the environment shows, and how it picks the next one.
+    """The rows that the environment shows, and how it selects the next one.
 
-    The first rows of D^u stand again at the end, so that a window that begins anywhere in D^u is one piece of
-    memory: no gathering of rows. Because D^u is in random order, the window at a random place is a random subsample.
+    The first rows of D^u are repeated at the end, so that a window that starts anywhere in D^u is contiguous in memory
+    and needs no gathering. Because D^u is in random order, a window at a random position is a random subsample.
     """
 
     rows: Floats  # (n_labelled + n_unlabelled + repeated, columns), C-contiguous
     n_labelled: int
     n_unlabelled: int
     window: int  # |S|
-    stretch: int  # rows of D^u that the windows of one episode begin in
+    stretch: int  # number of rows of D^u in which the windows of one episode start
     labelled_probability: float  # p
     sampler: int
 
@@ -45,7 +45,7 @@ class World(NamedTuple):
 def ring_order(
     labelled: np.ndarray, unlabelled: np.ndarray, repeated: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return which row of the table stands where in `World.rows`.
+    """Return the row of the table at each position of `World.rows`.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def ring_order(
 
 
 def is_labelled(world: World, row: int) -> bool:
-    """Tell whether a row is in D^a."""
+    """Return whether a row is in D^a."""
     return row < world.n_labelled
 
 
@@ -69,7 +69,7 @@ def random_unlabelled(world: World, rng: np.random.Generator) -> int:
 
 
 def draw_stretch(world: World, rng: np.random.Generator) -> int:
-    """Draw where in D^u, counted from 0, an episode's stretch begins; it is all of D^u unless that is large."""
+    """Draw the position in D^u, counted from 0, where an episode's stretch starts; a small D^u is one stretch."""
     if world.stretch == world.n_unlabelled:
         return 0
     return int(rng.random() * world.n_unlabelled)
@@ -77,7 +77,7 @@ def draw_stretch(world: World, rng: np.random.Generator) -> int:
 
 @compiled_in_order
 def draw_next(world: World, stretch_start: int, rng: np.random.Generator) -> tuple[int, bool]:
-    """Draw what needs no embedding: the next observation itself or, if the flag is set, where the window S begins."""
+    """Draw the next observation or, if the returned flag is set, the start of the window S to choose it from."""
     if world.sampler == RANDOM:
         return int(rng.random() * (world.n_labelled + world.n_unlabelled)), False
     if rng.random() < world.labelled_probability:
@@ -94,7 +94,7 @@ def proximate(
 ) -> int:
     """Return g_u: the row of the window nearest to the observation if it was called anomalous, else the farthest.
 
-    Distances are Euclidean in the embedding. The observation itself does not count; of equals the first is taken.
+    Distances are Euclidean in the embedding. The observation itself is excluded; ties go to the first row.
     """
     itself = -1  # where the observation stands in the window, if it does
     if row >= world.n_labelled:
@@ -115,7 +115,7 @@ def proximate(
 
 @compiled_in_order
 def external_reward(labelled: bool, action: int) -> float:
-    """Return r^e = h(s, a): 1 for a known anomaly found, 0 for an unlabelled row left alone, else -1."""
+    """Return r^e = h(s, a): 1 for a labelled row called anomalous, 0 for an unlabelled row called normal, else -1."""
     if labelled and action == ANOMALOUS:
         return 1.0
     if not labelled and action == NORMAL:

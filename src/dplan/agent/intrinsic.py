@@ -11,10 +11,10 @@ from dplan._kernels.forest import Forest, grow, isolation_scores, new_forest
 from dplan._kernels.perceptron import Floats, Sizes, embed
 from dplan.agent.environment import World
 
-# Scores are rescaled by those of this many rows of D^u: enough for the extremes, whatever the size of the data.
+# Scores are rescaled by the scores of this many rows of D^u: enough to find the extremes in data of any size.
 RESCALING_ROWS = 5_000
 
-# How isolation scores become rewards, and what the forest sees. Numbers, because compiled code compares them.
+# How isolation scores become rewards, and what the forest sees. Integers, for compiled code.
 MINMAX, RANK, AS_THEY_ARE = 0, 1, 2
 SCALINGS = {"minmax": MINMAX, "rank": RANK, "none": AS_THEY_ARE}
 EMBEDDED, RAW = 0, 1
@@ -22,11 +22,11 @@ FEATURES = {"embedding": EMBEDDED, "raw": RAW}
 
 
 class Novelty(NamedTuple):
-    """The forest that gives r^i, the embedding θ̂^e that it was grown in, and the rewards that it gave so far."""
+    """The forest that gives r^i, the embedding θ̂^e that it was grown in, and the rewards computed so far."""
 
     forest: Forest
-    frozen: Floats  # θ̂^e, with the rest of θ
-    usual: Floats  # isolation scores over D^u, rising
+    frozen: Floats  # a copy of θ, which contains θ̂^e
+    usual: Floats  # isolation scores of rows of D^u, in ascending order
     rewards: Floats  # r^i per row of the world, NaN until the row is visited
     scaling: int
     features: int
@@ -65,7 +65,7 @@ def intrinsic_reward(novelty: Novelty, world: World, sizes: Sizes, row: int) -> 
 
 
 def refresh(novelty: Novelty, world: World, theta: Floats, sizes: Sizes, rng: np.random.Generator) -> None:
-    """Set θ̂^e = θ^e, grow a new forest on ψ(D^u; θ̂^e) and take the scores for rescaling."""
+    """Set θ̂^e = θ^e, grow a new forest on ψ(D^u; θ̂^e) and compute the scores for rescaling."""
     novelty.frozen[:] = theta
     forest, first = novelty.forest, world.n_labelled
     unlabelled = world.rows[first : first + world.n_unlabelled + forest.tree_size]
@@ -100,10 +100,10 @@ def _seen(novelty: Novelty, sizes: Sizes, rows: Floats) -> Floats:
 
 @compiled_in_order
 def rescale(scores: Floats, usual: Floats, scaling: int = MINMAX) -> NDArray[np.float32]:
-    """Bring isolation scores into [0, 1], given those of D^u in rising order.
+    """Rescale isolation scores to [0, 1], given the scores of D^u in ascending order.
 
-    By their extremes, rows outside of which are clipped; or by the share of D^u that scores lower. Unscaled scores lie
-    in (0, 1] as well, but most of them near 0.5.
+    MINMAX scales by the lowest and highest score of D^u and clips; RANK returns the share of D^u with a lower score.
+    AS_THEY_ARE changes nothing: isolation scores are in (0, 1] already, but most are close to 0.5.
     """
     rescaled = np.empty(len(scores), dtype=np.float32)
     for i in range(len(scores)):

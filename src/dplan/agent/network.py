@@ -12,13 +12,13 @@ from dplan._kernels.perceptron import Floats, Sizes
 N_ACTIONS = 2
 RMSPROP, DQN = 0, 1
 OPTIMIZERS = {
-    "rmsprop": RMSPROP,  # what the authors' stack, Keras 2.3.1, makes of the paper's settings
+    "rmsprop": RMSPROP,  # the paper's settings in the authors' framework, Keras 2.3.1
     "dqn": DQN,  # the original DQN's centred form
 }
 
 
 class Agent(NamedTuple):
-    """The Q-network, its target network, and what the optimiser remembers."""
+    """The Q-network, its target network, and the state of the optimiser."""
 
     sizes: Sizes
     theta: Floats  # θ
@@ -30,7 +30,7 @@ class Agent(NamedTuple):
 
 
 class Learning(NamedTuple):
-    """How the Q-network learns."""
+    """The settings of Q-learning and of the optimiser."""
 
     discount: float
     learning_rate: float

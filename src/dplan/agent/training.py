@@ -1,7 +1,7 @@
 """Algorithm 1: training DPLAN.
 
-`train` runs the episodes and `run_episode` the steps of one; comments give the algorithm's line numbers. Steps are
-counted over the whole training from 0, warm-up included. Everything random is drawn from one generator that is
+`train` runs the episodes and `run_episode` the steps of one episode; comments give the algorithm's line numbers. Steps
+are counted from 0 over the whole training, including the warm-up. All random numbers come from one generator that is
 passed in, so the same data, settings and seed give the same agent.
 """
 
@@ -27,12 +27,12 @@ from dplan.agent.environment import (
 from dplan.agent.intrinsic import Novelty, intrinsic_reward, refresh
 from dplan.agent.network import Agent, Learning, learn, target_value
 
-# While θ stands still, in the warm-up, ψ of an episode's rows is computed once and kept, if it takes no more than this.
+# θ does not change during the warm-up, so the embedding ψ is computed once and kept if it is no larger than this.
 _KEPT_EMBEDDING_BYTES = 100_000_000
 
 
 class Schedule(NamedTuple):
-    """When things happen, in steps."""
+    """When things happen, counted in steps, and the range of ε."""
 
     n_steps: int
     episode_steps: int
@@ -46,23 +46,23 @@ class Schedule(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """The experience set ℰ: transitions as row numbers, the oldest overwritten first."""
+    """The experience set ℰ: transitions as row numbers. When it is full, new ones overwrite the oldest."""
 
     rows: NDArray[np.int64]
     actions: NDArray[np.int8]
     rewards: Floats
     next_rows: NDArray[np.int64]
-    # discounted max_a Q̂(s', a; θ⁻), 0 for a terminal transition. θ⁻ stands still between updates, so this is
-    # computed once per transition and not once per draw.
+    # γ max_a Q̂(s', a; θ⁻), or 0 for a terminal transition. θ⁻ is constant between updates, so this is computed once
+    # per transition instead of once per draw.
     future: Floats
     terminal: NDArray[np.bool_]
 
 
 class Kept(NamedTuple):
-    """An episode's stretch of D^u and, in the warm-up, its embedding: while θ stands still, so do ψ and the stretch."""
+    """An episode's stretch of D^u and, during the warm-up, its embedding, which is constant because θ is."""
 
     start: int
-    embedded: Floats  # nothing if it is not kept
+    embedded: Floats  # empty if it is not kept
 
 
 class Sums(NamedTuple):
@@ -76,7 +76,7 @@ class Sums(NamedTuple):
 
 
 class Episode(NamedTuple):
-    """What happened in one episode."""
+    """Metrics of one episode."""
 
     reward: float
     loss: float
@@ -199,7 +199,7 @@ def run_steps(
     targets = np.empty(batch_size, dtype=np.float32)
     for step in range(begin, end):  # line 6
         action = select_action(agent, world, row, epsilon_at(step, schedule), rng)  # lines 7 and 8
-        still = step < schedule.warmup_steps  # θ has not moved yet
+        still = step < schedule.warmup_steps  # no learning yet, so θ has not changed
         next_row = next_observation(agent, world, row, action, kept, still, rng)  # lines 9 and 10
         labelled = row < world.n_labelled
         reward = external_reward(labelled, action)
@@ -223,14 +223,14 @@ def run_steps(
 
 @compiled
 def epsilon_at(step: int, schedule: Schedule) -> float:
-    """Return ε at a step: it falls linearly and then stays."""
+    """Return ε at a step: it decreases linearly, then stays constant."""
     progress = min(1.0, step / schedule.epsilon_steps)
     return schedule.epsilon_start * (1.0 - progress) + schedule.epsilon_end * progress
 
 
 @compiled_in_order
 def select_action(agent: Agent, world: World, row: int, epsilon: float, rng: np.random.Generator) -> int:
-    """Act at random with probability ε, else greedily."""
+    """Choose a random action with probability ε, otherwise the greedy one."""
     if rng.random() < epsilon:
         return int(rng.random() * 2)
     values = perceptron.outputs(agent.theta, agent.sizes, world.rows[row : row + 1])
@@ -241,7 +241,7 @@ def select_action(agent: Agent, world: World, row: int, epsilon: float, rng: np.
 def next_observation(
     agent: Agent, world: World, row: int, action: int, kept: Kept, still: bool, rng: np.random.Generator
 ) -> int:
-    """Let the environment answer: s' ~ g(s' | s, a; θ^e)."""
+    """Return the next observation: s' ~ g(s' | s, a; θ^e)."""
     found, is_window = draw_next(world, kept.start, rng)
     if not is_window:
         return found
@@ -255,7 +255,7 @@ def next_observation(
 
 
 def _keeping_pays(agent: Agent, world: World, schedule: Schedule) -> bool:
-    """Tell whether the warm-up asks for the embedding of more rows than there are, and keeping it takes little."""
+    """Return whether it is cheaper to embed the whole stretch once than each window, and the result is small."""
     n_rows = world.stretch + world.window
     asked = schedule.warmup_steps * (1 - world.labelled_probability) * world.window
     n_bytes = n_rows * int(agent.sizes[-2]) * 4
@@ -263,12 +263,12 @@ def _keeping_pays(agent: Agent, world: World, schedule: Schedule) -> bool:
 
 
 def embed_stretch(agent: Agent, world: World, start: int) -> Floats:
-    """Return ψ of the rows that windows of a stretch can hold, in pieces that bound the memory of deeper networks."""
+    """Return ψ for all rows that windows of a stretch can contain, in pieces to limit the memory of deep networks."""
     n_rows = world.stretch + world.window
     embedded = np.empty((n_rows, agent.sizes[-2]), dtype=np.float32)
     done = 0
     while done < n_rows:
-        first = (start + done) % world.n_unlabelled  # a stretch may run over the end of D^u
+        first = (start + done) % world.n_unlabelled  # a stretch may wrap around the end of D^u
         last = min(first + 4096, first + n_rows - done, world.n_unlabelled)
         piece = world.rows[world.n_labelled + first : world.n_labelled + last]
         embedded[done : done + len(piece)] = perceptron.embed(agent.theta, agent.sizes, piece)

@@ -1,4 +1,4 @@
-"""``dplan inspect``: what stands in a model file."""
+"""``dplan inspect``: what a model file contains."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import Any
 
 import click
 
-from dplan.cli._shared import MODEL, OneLineErrors, examples, say
+from dplan.cli._shared import MODEL, examples, say
 
 
 @click.command(
-    cls=OneLineErrors,
-    short_help="Print what stands in a model file.",
+    short_help="Print what a model file contains.",
     epilog=examples("dplan inspect fraud.dplan"),
 )
 @click.argument("model", type=MODEL)

@@ -1,6 +1,5 @@
 """Getting a data set from its publisher and turning it into the prepared file that `load` reads."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from dplan.datasets.home import data_home
 from dplan.datasets.loading import Dataset, from_source
 from dplan.datasets.publishers import read_raw
 from dplan.datasets.registry import source_of
+from dplan.persistence.atomic import written_whole
 
 __all__ = ["PUBLISHERS", "Publisher", "fetch", "prepare"]
 
@@ -133,17 +133,11 @@ def prepare(name: str, source: str | Path, home: str | Path | None = None) -> Da
 
 def write_parquet(table: pl.DataFrame, target: Path) -> None:
     """Write a table so that `target` is the old file or the new one, never half of one."""
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        table.write_parquet(temporary, compression="zstd", compression_level=10)
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, pl.exceptions.PolarsError):  # which is how polars tells of a full disk
-            raise OSError(f"{target} cannot be written: {error}") from error
-        raise
+        with written_whole(target) as temporary:
+            table.write_parquet(temporary, compression="zstd", compression_level=10)
+    except pl.exceptions.PolarsError as error:  # which is how polars tells of a full disk
+        raise OSError(f"{target} cannot be written: {error}") from error
 
 
 def by_hand(name: str, home: Path) -> str:

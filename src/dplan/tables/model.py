@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
 from dplan.detectors._base import Detector
-from dplan.exceptions import ModelFileError
+from dplan.exceptions import ModelFileError, NonFiniteScoreError
 from dplan.explain.explanation import Explanation, effects
 from dplan.persistence import model_file
 from dplan.tables.formatting import reason
@@ -98,8 +98,12 @@ class TableModel:
         raise ValueError(message)
 
     def score(self, table: pl.DataFrame) -> NDArray[np.float64]:
-        """Return the anomaly score of each row; higher is more anomalous."""
-        return self.detector.anomaly_score(self.prepare(table))
+        """Return the anomaly score of each row, a finite number; higher is more anomalous."""
+        scores = self.detector.anomaly_score(self.prepare(table))
+        if not np.isfinite(scores).all():
+            row = int(np.argmin(np.isfinite(scores)))
+            raise NonFiniteScoreError(row, float(scores[row]))
+        return scores
 
     def percentile(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return which share of the unlabelled training rows, in percent, scores lower.
