@@ -1,4 +1,4 @@
-"""``dplan doctor``: whether the installation is sound, and how to mend it."""
+"""``dplan doctor``: check the installation and warm up the kernel cache."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dplan.cli._shared import OneLineErrors, examples, say, stopwatch
+from dplan.cli._shared import examples, say, stopwatch
 
 if TYPE_CHECKING:
     from dplan.detectors._registry import Entry
@@ -16,7 +16,6 @@ _PACKAGES = ("dplan-ad", "numpy", "scipy", "numba", "scikit-learn", "polars", "t
 
 
 @click.command(
-    cls=OneLineErrors,
     short_help="Check the installation; compile everything ahead of time.",
     epilog=examples("dplan doctor", "dplan doctor --warm-up"),
 )

@@ -17,7 +17,7 @@ from dplan.cli._shared import MODEL, examples, say
 )
 @click.argument("model", type=MODEL)
 def inspect(model: Path) -> None:
-    """Print what stands in MODEL: detector, settings, columns with their ranges, training."""
+    """Print what MODEL contains: detector, settings, columns with their ranges, training."""
     import json
 
     from dplan.exceptions import ModelFileError
