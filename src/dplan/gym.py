@@ -138,7 +138,7 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
             labelled_probability=float(labelled_probability),
             sampler=SAMPLERS[sampler],
         )
-        self.embed: Embed = embed if embed is not None else _as_they_are
+        self.embed: Embed = embed if embed is not None else _identity
         self.observation_space = spaces.Box(0.0, 1.0, (table.shape[1],), np.float32)
         self.action_space = spaces.Discrete(2)
         self._episode_steps = episode_steps
@@ -213,7 +213,7 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
         self._novelty = rescale(scores, np.array([judged.min(), judged.max()]))
 
 
-def _as_they_are(rows: Floats) -> NDArray[np.floating]:
+def _identity(rows: Floats) -> NDArray[np.floating]:
     return rows
 
 

@@ -11,8 +11,8 @@ from dplan._kernels import perceptron
 from dplan._kernels.neighbours import sample_sizes
 from dplan._kernels.trees import some_trees, sum_of_leaves
 from dplan.detectors import ensemble
+from dplan.detectors._fitted_ensemble import stack_networks, unstack_networks
 from dplan.detectors._members import Member, agent_weights, standardised
-from dplan.detectors._side_by_side import apart, side_by_side
 
 FEW = {"n_steps": 3000, "warmup_steps": 1000, "n_rounds": 20, "n_trees": 30, "random_state": 0}
 
@@ -36,9 +36,9 @@ def test_agents_go_side_by_side_and_apart_again(count, hidden_units):
     rng = np.random.default_rng(0)
     sizes = perceptron.layer_sizes(4, (hidden_units,), 2)
     thetas = [rng.normal(size=perceptron.n_parameters(sizes)).astype(np.float32) for _ in range(count)]
-    wide_sizes, wide = side_by_side(thetas, sizes)
+    wide_sizes, wide = stack_networks(thetas, sizes)
     assert wide_sizes.tolist() == [4, count * hidden_units, count * 2]
-    for theta, again in zip(thetas, apart(wide_sizes, wide, sizes), strict=True):
+    for theta, again in zip(thetas, unstack_networks(wide_sizes, wide, sizes), strict=True):
         np.testing.assert_array_equal(again, theta)
     rows = rng.normal(size=(50, 4)).astype(np.float32)
     together = perceptron.outputs(wide, wide_sizes, rows)
@@ -56,8 +56,8 @@ def test_the_score_is_the_weighted_sum_of_standardised_members(fitted):
     assert fitted.neighbours_.shape == (4, 124, 5)  # a quarter of 1,984 unlabelled rows
     scores.append(np.mean([cdist(rows, sample).min(axis=1) for sample in fitted.neighbours_], axis=0))
     mean_length = sum_of_leaves(fitted.forest_, rows) / 30
-    scores.append(2 ** (-mean_length / fitted.usual_path_length_))
-    standard = (np.array(scores).T - fitted.middles_) / fitted.spreads_
+    scores.append(2 ** (-mean_length / fitted.average_path_length_))
+    standard = (np.array(scores).T - fitted.member_medians_) / fitted.member_scales_
     np.testing.assert_allclose(fitted.anomaly_score(X), standard @ fitted.member_weights_, atol=1e-4)
     assert fitted.member_weights_[:-2].sum() == pytest.approx(1)
     assert fitted.member_weights_[-2:].tolist() == pytest.approx([0.5, 0.1])

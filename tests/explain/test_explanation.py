@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from dplan import variants
 from dplan._kernels.neighbours import mean_nearest_distance
-from dplan._kernels.replaced_neighbours import changes_of_neighbours
+from dplan._kernels.replaced_neighbours import neighbour_changes
 from dplan.detectors._terms import Replacing, ScoreTerm
 from dplan.explain.explanation import _scaled, effects
 from tests.detectors.quick import QUICK
@@ -85,7 +85,7 @@ def test_any_number_of_rows_goes_through_neighbours(n_rows):
     usual[:5] = neighbours[0, :5]  # at a distance of zero
     rows[0] = 50.0  # far outside
     groups = np.array([0, 1, 0, 2])
-    fast = changes_of_neighbours(neighbours, 2.0, rows, usual, groups, 3)
+    fast = neighbour_changes(neighbours, 2.0, rows, usual, groups, 3)
     for i in (0, n_rows // 2, n_rows - 1):
         for feature in range(3):
             replaced = groups == feature

@@ -16,9 +16,9 @@ PROGRAM = """
 import sys, tempfile
 if sys.argv[1:]: tempfile.tempdir = sys.argv[1]
 from dplan._kernels import cache
-from dplan._kernels.perceptron import piece_rows
-assert piece_rows(1000, 196, 20) == 250
-print(cache.place().kind.name, sum(piece_rows.stats.cache_hits.values()))
+from dplan._kernels.perceptron import rows_per_block
+assert rows_per_block(1000, 196, 20) == 250
+print(cache.place().kind.name, sum(rows_per_block.stats.cache_hits.values()))
 """
 
 

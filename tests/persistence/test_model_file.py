@@ -18,8 +18,7 @@ from dplan import ModelFileError
 from dplan._kernels import perceptron
 from dplan._kernels.tile import rounds_once
 from dplan.detectors import _saving
-from dplan.persistence import container as _tensors_file
-from dplan.persistence import model_file
+from dplan.persistence import container, model_file
 from dplan.tables import TableModel
 from tests.detectors.quick import QUICK
 from tests.persistence.saved import quick_model
@@ -166,7 +165,7 @@ def forged(path, header, data=b""):
     """Write a file with any header, and with the right digest."""
     text = b'{"__metadata__":{"sha256":"' + b"0" * 64 + b'"' + header
     content = bytearray(len(text).to_bytes(8, "little") + text + data)
-    content[_tensors_file._DIGEST] = hashlib.sha256(content).hexdigest().encode()
+    content[container._DIGEST] = hashlib.sha256(content).hexdigest().encode()
     path.write_bytes(content)
 
 
@@ -208,11 +207,11 @@ def test_a_huge_header_length_and_a_huge_sparse_file_are_refused(tmp_path):
 
 def changed(path, change):
     """Rewrite a model file, rightly signed, after changing its description or tensors."""
-    tensors, metadata = _tensors_file.read(path)
+    tensors, metadata = container.read(path)
     description = json.loads(metadata["dplan"])
     tensors = {name: tensor.copy() for name, tensor in tensors.items()}
     change(description, tensors)
-    _tensors_file.write(path, tensors, {"dplan": json.dumps(description)})
+    container.write(path, tensors, {"dplan": json.dumps(description)})
 
 
 LIES = {
@@ -257,10 +256,10 @@ ENSEMBLE_LIES = {
     "a member more": lambda d, t: t.update({key: np.append(t[key], 1.0) for key in MEMBER_ARRAYS}),
     "a member less": lambda d, t: t.update({key: t[key][1:] for key in MEMBER_ARRAYS}),
     "a weight less": lambda d, t: t.update(member_weights_=t["member_weights_"][1:]),
-    "a spread of 0": put("spreads_", 1, 0.0),
-    "a negative spread": put("spreads_", 0, -1.0),
-    "a spread that is none": put("spreads_", 0, np.nan),
-    "middles of another type": lambda d, t: t.update(middles_=t["middles_"].astype(np.float32)),
+    "a spread of 0": put("member_scales_", 1, 0.0),
+    "a negative spread": put("member_scales_", 0, -1.0),
+    "a spread that is none": put("member_scales_", 0, np.nan),
+    "middles of another type": lambda d, t: t.update(member_medians_=t["member_medians_"].astype(np.float32)),
     "a hidden unit that is no agent's": lambda d, t: one_more(t, 1),
     "an output that is no agent's": lambda d, t: one_more(t, 2),
     "a forest without trees": lambda d, t: t.update(
@@ -271,10 +270,10 @@ ENSEMBLE_LIES = {
     "neighbours in no samples": lambda d, t: t.update(neighbours_=t["neighbours_"][0]),
     "quantiles out of order": put("score_quantiles_", 500, 1e6),
     "too few quantiles": lambda d, t: t.update(score_quantiles_=t["score_quantiles_"][:-1]),
-    "no path length": lambda d, t: d["numbers"].update(usual_path_length_=0),
-    "a negative path length": lambda d, t: d["numbers"].update(usual_path_length_=-1.5),
+    "no path length": lambda d, t: d["numbers"].update(average_path_length_=0),
+    "a negative path length": lambda d, t: d["numbers"].update(average_path_length_=-1.5),
 }
-MEMBER_ARRAYS = ("middles_", "spreads_", "member_weights_")
+MEMBER_ARRAYS = ("member_medians_", "member_scales_", "member_weights_")
 
 
 @pytest.mark.parametrize("lie", ENSEMBLE_LIES)

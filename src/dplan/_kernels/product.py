@@ -25,12 +25,12 @@ def outputs(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
     >>> bool((outputs(theta, sizes, rows)[7] == outputs(theta, sizes, rows[7:8])[0]).all())
     True
     """
-    return passed(theta, sizes, np.ascontiguousarray(rows), len(sizes) - 2)
+    return propagate(theta, sizes, np.ascontiguousarray(rows), len(sizes) - 2)
 
 
 def represent(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
     """Return the outputs after ReLU, for networks whose last layer is the representation that they learn."""
-    return passed(theta, sizes, np.ascontiguousarray(rows), len(sizes) - 1)
+    return propagate(theta, sizes, np.ascontiguousarray(rows), len(sizes) - 1)
 
 
 def affine(rows: Floats, weights: Floats, shift: Floats) -> Floats:
@@ -43,11 +43,11 @@ def affine(rows: Floats, weights: Floats, shift: Floats) -> Floats:
     [[11.0], [12.0]]
     """
     theta = np.concatenate([weights.ravel(), shift])
-    return passed(theta, np.array(weights.shape), np.ascontiguousarray(rows), 0)
+    return propagate(theta, np.array(weights.shape), np.ascontiguousarray(rows), 0)
 
 
 @compiled_exactly
-def passed(theta: Floats, sizes: Sizes, rows: Floats, n_rectified: int) -> Floats:
+def propagate(theta: Floats, sizes: Sizes, rows: Floats, n_rectified: int) -> Floats:
     """Return what the last layer puts out; the first ones are followed by ReLU. The rows must be contiguous."""
     for layer in range(len(sizes) - 1):
         rows = _layer(rows, kernel(theta, sizes, layer), biases(theta, sizes, layer), layer < n_rectified)

@@ -13,7 +13,7 @@ from dplan._kernels.replaced_network import Changes, Indices
 _ROWS_AT_ONCE = 1_000  # bounds the memory: every row has its distance to every neighbour
 
 
-def changes_of_neighbours(
+def neighbour_changes(
     neighbours: Floats, weight: float, rows: Floats, background: Floats, feature_of: Indices, n_features: int
 ) -> Changes:
     """Return the changes of the weighted mean distance to the nearest row of each sample (samples, rows, columns)."""

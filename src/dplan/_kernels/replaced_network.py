@@ -34,7 +34,7 @@ def single_output(theta: Floats, sizes: Sizes, weights: NDArray[np.float64]) -> 
 
 
 @compiled_exactly
-def changes_of_network(
+def network_changes(
     theta: Floats, sizes: Sizes, rows: Floats, background: Floats, feature_of: Indices, n_features: int
 ) -> Changes:
     """Carry the replaced feature through the first layer of a network with one output, as a difference.
@@ -49,8 +49,8 @@ def changes_of_network(
     for b in range(n_background):
         of_background[:, b] = _by_feature(first, background[b], feature_of, n_features)
     lower = theta[: (sizes[0] + 1) * n_units]
-    background_sums = product.passed(lower, sizes[:2], background, 0)
-    row_sums = product.passed(lower, sizes[:2], rows, 0)
+    background_sums = product.propagate(lower, sizes[:2], background, 0)
+    row_sums = product.propagate(lower, sizes[:2], rows, 0)
     changes = np.empty((2, len(rows), n_features))
     hidden = np.empty((2 * n_background, n_units), dtype=np.float32)
     for i in range(len(rows)):
@@ -58,7 +58,7 @@ def changes_of_network(
             for unit in range(n_units):
                 hidden[b, unit] = max(background_sums[b, unit], np.float32(0))
                 hidden[n_background + b, unit] = max(row_sums[i, unit], np.float32(0))
-        before = product.passed(rest, rest_sizes, hidden, len(rest_sizes) - 2)
+        before = product.propagate(rest, rest_sizes, hidden, len(rest_sizes) - 2)
         of_row = _by_feature(first, rows[i], feature_of, n_features)
         for feature in range(n_features):
             for b in range(n_background):
@@ -66,7 +66,7 @@ def changes_of_network(
                     change = of_row[feature, unit] - of_background[feature, b, unit]
                     hidden[b, unit] = max(background_sums[b, unit] + change, np.float32(0))
                     hidden[n_background + b, unit] = max(row_sums[i, unit] - change, np.float32(0))
-            after = product.passed(rest, rest_sizes, hidden, len(rest_sizes) - 2)
+            after = product.propagate(rest, rest_sizes, hidden, len(rest_sizes) - 2)
             for which in range(2):
                 total = 0.0
                 for b in range(which * n_background, (which + 1) * n_background):

@@ -31,7 +31,7 @@ class Memory(NamedTuple):
 
 
 @compiled_exactly
-def changes_of_trees(
+def tree_changes(
     trees: Trees,
     weights: NDArray[np.float64],
     rows: Floats,
@@ -50,9 +50,9 @@ def changes_of_trees(
 
 
 @compiled_exactly
-def changes_of_forest(
+def forest_changes(
     forest: Trees,
-    usual_path_length: float,
+    average_path_length: float,
     weight: float,
     rows: Floats,
     background: Floats,
@@ -62,7 +62,7 @@ def changes_of_forest(
     """Return the changes of an isolation forest's score: path lengths add up, and the score is taken of their sum."""
     memory = _new_memory(forest, background, feature_of, n_features)
     n_trees, n_background = len(forest.roots), len(background)
-    rate, ones = -1.0 / (n_trees * usual_path_length), np.ones(n_trees)
+    rate, ones = -1.0 / (n_trees * average_path_length), np.ones(n_trees)
     changes = np.zeros((2, len(rows), n_features))
     for i in range(len(rows)):
         _move(forest, ones, rows[i], memory)

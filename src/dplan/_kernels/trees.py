@@ -138,7 +138,7 @@ def sum_of_leaves(trees: Trees, rows: Floats) -> NDArray[np.float64]:
     return sums
 
 
-def isolation(forest: Trees, usual_path_length: float, rows: Floats) -> NDArray[np.float64]:
+def isolation(forest: Trees, average_path_length: float, rows: Floats) -> NDArray[np.float64]:
     """Return the score of each row by an isolation forest whose leaves are path lengths, in (0, 1].
 
     It is 2^(-mean path length / usual path length).
@@ -150,7 +150,7 @@ def isolation(forest: Trees, usual_path_length: float, rows: Floats) -> NDArray[
     >>> isolation(stump, 1.0, np.array([[0.0], [1.0]], dtype=np.float32))
     array([0.5 , 0.25])
     """
-    return exp2(sum_of_leaves(forest, rows) / (-len(forest.roots) * usual_path_length))
+    return exp2(sum_of_leaves(forest, rows) / (-len(forest.roots) * average_path_length))
 
 
 def exp2(exponents: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 @click.argument("model", type=MODEL)
 def inspect(model: Path) -> None:
     """Print what MODEL contains: detector, settings, columns with their ranges, training."""
-    from dplan.persistence.model_file import read, refusing
+    from dplan.persistence.model_file import model_file_errors, read
 
     # Only what the file says is read, because importing detectors takes longer than all the rest.
     contents = read(model)
-    with refusing(contents.name):
+    with model_file_errors(contents.name):
         for line in _lines(contents):
             say(line)
 

@@ -39,7 +39,7 @@ def report(
     form: str | None,
 ) -> None:
     """Score TABLE with MODEL and write an HTML page about the result, which works offline."""
-    from dplan.persistence.atomic import written_whole
+    from dplan.persistence.atomic import atomic_write
     from dplan.persistence.claim import claimed
     from dplan.tables.chunks import CHUNK_ROWS, chunks
     from dplan.tables.model import TableModel
@@ -56,6 +56,6 @@ def report(
         _reading.warn_of_useless(facts.useless)
         name = table.name if isinstance(source, Path) else "standard input"
         text = page(facts, loaded, model_name=model.name, table_name=name)
-        with written_whole(output) as temporary:
+        with atomic_write(output) as temporary:
             temporary.write_text(text, encoding="utf-8")
         say(f"Wrote {output} ({len(text) / 1000:,.0f} kB; {len(facts.scores):,} rows) in {seconds():.1f} s.")

@@ -119,10 +119,10 @@ def effects(
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         # Each term in a thread of its own: compiled code holds no lock.
         first_in, last_out = sum(pool.map(lambda term: term.changes(replacing), detector._terms()))
-    return Explanation(_shared(first_in, -last_out, scores - baseline), scores, baseline)
+    return Explanation(_distribute_interactions(first_in, -last_out, scores - baseline), scores, baseline)
 
 
-def _shared(
+def _distribute_interactions(
     first_in: NDArray[np.float64], last_out: NDArray[np.float64], totals: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the mean of both measures, and the rest shared by how much a feature acts together with others."""

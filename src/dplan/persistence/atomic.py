@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["replace_folder", "written_whole"]
+__all__ = ["atomic_write", "replace_folder"]
 
 
 @contextmanager
-def written_whole(path: str | Path, *, scratch: Path | None = None) -> Iterator[Path]:
+def atomic_write(path: str | Path, *, scratch: Path | None = None) -> Iterator[Path]:
     """Give a temporary file to write to; at the end it takes the place of `path`.
 
     A file that is replaced keeps its mode, and a symbolic link keeps pointing to it. If the block fails, or Ctrl-C
@@ -31,7 +31,7 @@ def written_whole(path: str | Path, *, scratch: Path | None = None) -> Iterator[
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with written_whole(Path(folder) / "notes.txt") as temporary:
+    ...     with atomic_write(Path(folder) / "notes.txt") as temporary:
     ...         _ = temporary.write_text("whole")
     ...     (Path(folder) / "notes.txt").read_text(), len(list(Path(folder).iterdir()))
     ('whole', 1)

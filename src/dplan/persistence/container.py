@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan.exceptions import ModelFileError
-from dplan.persistence.atomic import written_whole
+from dplan.persistence.atomic import atomic_write
 
 Tensors = dict[str, NDArray[Any]]
 
@@ -53,7 +53,7 @@ def write(path: str | Path, tensors: Mapping[str, NDArray[Any]], metadata: Mappi
     header += b" " * (-len(header) % 8)  # so that every tensor begins at a multiple of eight
     content = bytearray(len(header).to_bytes(8, "little") + header + b"".join(blocks))
     content[_DIGEST] = hashlib.sha256(content).hexdigest().encode()
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_bytes(content)
 
 

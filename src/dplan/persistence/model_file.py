@@ -18,7 +18,7 @@ from dplan.exceptions import ModelFileError
 from dplan.persistence import container
 from dplan.persistence.container import Tensors
 
-__all__ = ["FORMAT", "Contents", "read", "refusing", "write"]
+__all__ = ["FORMAT", "Contents", "model_file_errors", "read", "write"]
 
 FORMAT = 1  # raised when an older package could not read a newer file rightly; all lower ones keep loading
 
@@ -59,7 +59,7 @@ def read(source: str | Path | bytes) -> Contents:
     """Read a model file, or its bytes; ModelFileError if it is damaged or from a newer version."""
     tensors, metadata = container.read(source)
     name = "the model" if isinstance(source, bytes) else Path(source).name
-    with refusing(name):
+    with model_file_errors(name):
         description = json.loads(metadata["dplan"])
         written, package = description["format"], description["package"]
         if type(written) is int and written > FORMAT:
@@ -73,12 +73,12 @@ def read(source: str | Path | bytes) -> Contents:
 
 
 @contextmanager
-def refusing(name: str) -> Iterator[None]:
+def model_file_errors(name: str) -> Iterator[None]:
     """Turn whatever goes wrong while the contents of a file are used into a ModelFileError that names it.
 
     Examples
     --------
-    >>> with refusing("m.dplan"):
+    >>> with model_file_errors("m.dplan"):
     ...     {}["weights_"]
     Traceback (most recent call last):
     dplan.exceptions.ModelFileError: m.dplan is not a usable model file: 'weights_'
