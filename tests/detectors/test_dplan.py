@@ -68,7 +68,7 @@ def test_the_docstring_tells_every_parameter_and_where_its_default_comes_from():
 def test_counts_must_be_whole_and_large_enough(name):
     X, y = np.random.default_rng(0).random((50, 2)), np.arange(50) < 5
     for value in (_COUNTS[name] - 1, -3, 2.5, "many", None, True):
-        with pytest.raises(ValueError, match=f"{name} must be a whole number"):
+        with pytest.raises(ValueError, match=f"{name} must be an integer"):
             DPLAN(**{name: value}).fit(X, y)
 
 

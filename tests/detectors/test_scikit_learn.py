@@ -94,7 +94,7 @@ def test_verbose_prints_each_round_once_whatever_logging_does(level, logger, cap
     [
         ({"hidden_units": 7}, "cannot continue with hidden_units=7"),
         ({"contamination": 5}, r"contamination must be a number in \(0, 0.5\], got 5"),
-        ({"n_steps": 0}, "n_steps must be a whole number"),
+        ({"n_steps": 0}, "n_steps must be an integer >= 1"),
         ({"callback": 3}, "callback must be None or a function"),
     ],
 )
@@ -155,7 +155,7 @@ def test_text_columns_lead_to_what_takes_them(make, method):
     X, y = small_task(50)
     detector = LogisticBaseline().fit(make({"amount": X[:, 0], "country": X[:, 1]}), y)
     table = make({"amount": X[:, 0], "country": ["de", "fr"] * 25})
-    with pytest.raises(ValueError, match=r"(?s)'(de|fr)'.*holds text.*TableDetector.*TablePreparer"):
+    with pytest.raises(ValueError, match=r"(?s)'(de|fr)'.*contains text.*TableDetector.*TablePreparer"):
         detector.fit(table, y) if method == "fit" else detector.anomaly_score(table)
 
 

@@ -217,7 +217,7 @@ def test_ranking_and_top_name_the_features_that_matter(fitted):
 
 def test_bad_input_says_what_is_wrong(fitted):
     detector, X = fitted
-    with pytest.raises(ValueError, match="background must have rows"):
+    with pytest.raises(ValueError, match="background must be a non-empty 2-D array"):
         effects(detector, X[:2], X[:0])
     with pytest.raises(ValueError, match="each of the 6 columns"):
         effects(detector, X[:2], X, groups=[0, 1])

@@ -133,7 +133,7 @@ def test_a_score_that_is_not_finite_is_an_error_that_names_the_row(table, tmp_pa
         model.score(table)
     assert found.value.row == largest
     model.save(tmp_path / "m.dplan")
-    with pytest.raises(ValueError, match=rf"in.parquet: row {largest + 1:,} gets the score inf"):
+    with pytest.raises(ValueError, match=rf"in.parquet: row {largest + 1:,} has the score inf"):
         scored(tmp_path / "m.dplan", table, tmp_path, rows=100)
     assert not (tmp_path / "out.parquet").exists()
 

@@ -1,7 +1,8 @@
-"""What replacing a feature changes in a network's output, without sending the replaced rows through all of it.
+"""Effect of replacing a feature on a network's output, without evaluating the whole network for each replaced row.
 
 Changes have the shape (2, rows, features) and are means over background rows: first of the scores of the background
-rows if the feature alone comes from the row, then of the row's score if the feature alone comes from the background.
+rows with only this feature taken from the row, then of the row's score with only this feature taken from the
+background.
 """
 
 import numpy as np
@@ -37,10 +38,10 @@ def single_output(theta: Floats, sizes: Sizes, weights: NDArray[np.float64]) -> 
 def network_changes(
     theta: Floats, sizes: Sizes, rows: Floats, background: Floats, feature_of: Indices, n_features: int
 ) -> Changes:
-    """Carry the replaced feature through the first layer of a network with one output, as a difference.
+    """Propagate the replaced feature through the first layer of a network with one output, as a difference.
 
-    What a feature adds to the first layer is computed once per row, so that replacing it costs one addition per unit
-    and not a product over all columns.
+    The contribution of a feature to the first layer is computed once per row, so that replacing it costs one addition
+    per unit instead of a product over all columns.
     """
     n_background, n_units = len(background), sizes[1]
     first = perceptron.kernel(theta, sizes, 0)
@@ -77,7 +78,7 @@ def network_changes(
 
 @compiled_exactly
 def _by_feature(first: Floats, row: Floats, feature_of: Indices, n_features: int) -> Floats:
-    """Return what each feature of a row adds to the units of the first layer."""
+    """Return the contribution of each feature of a row to the units of the first layer."""
     added = np.zeros((n_features, first.shape[1]), dtype=np.float32)
     for column in range(len(row)):
         if row[column] != 0:

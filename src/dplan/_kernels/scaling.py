@@ -1,4 +1,4 @@
-"""Min–max scaling into float32, and scoring in blocks, with memory that does not grow with the table."""
+"""Min–max scaling to float32, and scoring in blocks, with constant memory."""
 
 from collections.abc import Callable
 
@@ -9,15 +9,15 @@ from sklearn.utils import assert_all_finite
 from dplan._kernels.compile import compiled_exactly
 from dplan._kernels.perceptron import Floats
 
-# Far outside what any training row scales to; keeps sums finite in float32 without touching the ranking of others.
+# Far beyond any scaled training value; keeps float32 sums finite.
 _LIMIT = 1e12
 
 
 def column_scale(X: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return what `scale_rows` needs per column: half the minimum, and the inverse of half the range.
 
-    Halves, because the range itself can overflow. A column that never changes carries nothing to learn from: its
-    inverse is 0, so that it is 0 in every row from now on.
+    Halves, because the range itself can overflow. A constant column carries no information: its inverse is 0, so it
+    becomes 0 in every row.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def column_scale(X: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[
 
 
 def no_scale(n_columns: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what makes `scale_rows` leave values as they are."""
+    """Return a scale with which `scale_rows` leaves values unchanged."""
     return np.zeros(n_columns), np.full(n_columns, 2.0)
 
 
@@ -62,9 +62,9 @@ def arrange(
     low: NDArray[np.float64],
     inverse: NDArray[np.float64],
 ) -> Floats:
-    """Return the rows of X in the given order, scaled, as one float32 block: the only copy that training makes.
+    """Return the rows of X, scaled, as one contiguous float32 array: the only copy made for training.
 
-    Without an order, they stay as they are.
+    If `order` is given, return the rows with these indices.
     """
     arranged = np.empty((len(X) if order is None else len(order), X.shape[1]), dtype=np.float32)
     for start in range(0, len(arranged), 1024):
@@ -75,7 +75,7 @@ def arrange(
 
 
 def block_rows(n_columns: int) -> int:
-    """Return how many rows are scored at once: about what fits the processor's cache.
+    """Return the number of rows to score at once: about what fits into the processor's cache.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def score_in_blocks(
     score: Callable[[Floats], NDArray[np.floating]],
     rows: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float64]:
-    """Scale and score the rows of X, or some of them by number, block by block."""
+    """Scale and score the rows of X, or those with the given indices, block by block."""
     scores = np.empty(len(X) if rows is None else len(rows), dtype=np.float64)
     size = min(block_rows(X.shape[1]), len(scores))
     block = np.empty((size, X.shape[1]), dtype=np.float32)
@@ -101,6 +101,6 @@ def score_in_blocks(
         piece = slice(start, start + size)
         chunk = np.ascontiguousarray(X[piece] if rows is None else X[rows[piece]])
         if not scale_rows(chunk, low, inverse, block):
-            assert_all_finite(X, input_name="X")  # names what was found
+            assert_all_finite(X, input_name="X")  # raises with a description of the value
         scores[piece] = score(block[: len(chunk)])
     return scores

@@ -15,8 +15,8 @@ from dplan.agent.environment import World
 RESCALING_ROWS = 5_000
 
 # How isolation scores become rewards, and what the forest sees. Integers, for compiled code.
-MINMAX, RANK, UNSCALED = 0, 1, 2
-SCALINGS = {"minmax": MINMAX, "rank": RANK, "none": UNSCALED}
+MINMAX, RANK, AS_THEY_ARE = 0, 1, 2
+SCALINGS = {"minmax": MINMAX, "rank": RANK, "none": AS_THEY_ARE}
 EMBEDDED, RAW = 0, 1
 FEATURES = {"embedding": EMBEDDED, "raw": RAW}
 
@@ -26,7 +26,7 @@ class Novelty(NamedTuple):
 
     forest: Forest
     frozen: Floats  # a copy of θ, which contains θ̂^e
-    reference_scores: Floats  # isolation scores of rows of D^u, in ascending order
+    usual: Floats  # isolation scores of rows of D^u, in ascending order
     rewards: Floats  # r^i per row of the world, NaN until the row is visited
     scaling: int
     features: int
@@ -44,7 +44,7 @@ def new_novelty(
     return Novelty(
         forest=new_forest(n_trees, min(tree_size, world.n_unlabelled)),
         frozen=theta.copy(),
-        reference_scores=np.zeros(min(RESCALING_ROWS, world.n_unlabelled), dtype=np.float32),
+        usual=np.zeros(min(RESCALING_ROWS, world.n_unlabelled), dtype=np.float32),
         rewards=np.full(world.n_labelled + world.n_unlabelled, np.nan, dtype=np.float32),
         scaling=scaling,
         features=features,
@@ -60,7 +60,7 @@ def intrinsic_reward(novelty: Novelty, world: World, sizes: Sizes, row: int) -> 
         if novelty.features == EMBEDDED:
             seen = embed(novelty.frozen, sizes, seen)
         score = isolation_scores(novelty.forest, seen)[0]
-        novelty.rewards[row] = _rescaled(score, novelty.reference_scores, novelty.scaling)
+        novelty.rewards[row] = _rescaled(score, novelty.usual, novelty.scaling)
     return float(novelty.rewards[row])
 
 
@@ -74,12 +74,10 @@ def refresh(novelty: Novelty, world: World, theta: Floats, sizes: Sizes, rng: np
         # D^u is in random order, so a stretch of it at a random place is a random sample without replacement.
         grow(forest, tree, samples(int(rng.random() * world.n_unlabelled)), rng)
 
-    scores = isolation_scores(
-        forest, _forest_input(novelty, sizes, unlabelled[: len(novelty.reference_scores)])
-    )
-    novelty.reference_scores[:] = np.sort(scores)
+    scores = isolation_scores(forest, _seen(novelty, sizes, unlabelled[: len(novelty.usual)]))
+    novelty.usual[:] = np.sort(scores)
     novelty.rewards[:] = np.nan
-    novelty.rewards[first : first + len(scores)] = rescale(scores, novelty.reference_scores, novelty.scaling)
+    novelty.rewards[first : first + len(scores)] = rescale(scores, novelty.usual, novelty.scaling)
 
 
 def _samples(novelty: Novelty, sizes: Sizes, unlabelled: Floats) -> Callable[[int], Floats]:
@@ -89,44 +87,44 @@ def _samples(novelty: Novelty, sizes: Sizes, unlabelled: Floats) -> Callable[[in
     """
     n_trees, size = len(novelty.forest.features), novelty.forest.tree_size
     if len(unlabelled) >= n_trees * size:
-        return lambda place: _forest_input(novelty, sizes, unlabelled[place : place + size])
+        return lambda place: _seen(novelty, sizes, unlabelled[place : place + size])
     pieces = [unlabelled[start : start + size] for start in range(0, len(unlabelled), size)]
-    everything = np.concatenate([_forest_input(novelty, sizes, piece) for piece in pieces])
+    everything = np.concatenate([_seen(novelty, sizes, piece) for piece in pieces])
     return lambda place: everything[place : place + size]
 
 
-def _forest_input(novelty: Novelty, sizes: Sizes, rows: Floats) -> Floats:
+def _seen(novelty: Novelty, sizes: Sizes, rows: Floats) -> Floats:
     """Return what the forest sees of rows: ψ(s; θ̂^e), or the rows themselves."""
     return rows if novelty.features == RAW else embed(novelty.frozen, sizes, rows)
 
 
 @compiled_exactly
-def rescale(scores: Floats, reference_scores: Floats, scaling: int = MINMAX) -> NDArray[np.float32]:
+def rescale(scores: Floats, usual: Floats, scaling: int = MINMAX) -> NDArray[np.float32]:
     """Rescale isolation scores to [0, 1], given the scores of D^u in ascending order.
 
     MINMAX scales by the lowest and highest score of D^u and clips; RANK returns the share of D^u with a lower score.
-    UNSCALED changes nothing: isolation scores are in (0, 1] already, but most are close to 0.5.
+    AS_THEY_ARE changes nothing: isolation scores are in (0, 1] already, but most are close to 0.5.
     """
     rescaled = np.empty(len(scores), dtype=np.float32)
     for i in range(len(scores)):
-        rescaled[i] = _rescaled(scores[i], reference_scores, scaling)
+        rescaled[i] = _rescaled(scores[i], usual, scaling)
     return rescaled
 
 
 @compiled_exactly
-def _rescaled(score: np.float32, reference_scores: Floats, scaling: int) -> float:
-    if scaling == UNSCALED:
+def _rescaled(score: np.float32, usual: Floats, scaling: int) -> float:
+    if scaling == AS_THEY_ARE:
         return float(score)
     if scaling == RANK:
-        low, high = 0, len(reference_scores)  # between which the number of lower scores lies
+        low, high = 0, len(usual)  # between which the number of lower scores lies
         while low < high:
             middle = (low + high) // 2
-            if reference_scores[middle] < score:
+            if usual[middle] < score:
                 low = middle + 1
             else:
                 high = middle
-        return low / len(reference_scores)
-    lowest, highest = reference_scores[0], reference_scores[len(reference_scores) - 1]
+        return low / len(usual)
+    lowest, highest = usual[0], usual[len(usual) - 1]
     if not highest > lowest:  # every row of D^u looks the same, and none is novel
         return 0.0
     return min(max(float((score - lowest) / (highest - lowest)), 0.0), 1.0)
