@@ -4,6 +4,7 @@
 
     DplanError
     ├── ModelFileError      (also a ValueError)
+    ├── NonFiniteScoreError (also a ValueError)
     ├── ConfigurationError  (also a ValueError)
     ├── DownloadError       (also an OSError)
     └── JournalError        (also an OSError)
@@ -21,6 +22,29 @@ class DplanError(Exception):
 
 class ModelFileError(DplanError, ValueError):
     """A file is not a dplan model file, is damaged, or was written by a newer version of this package."""
+
+
+class NonFiniteScoreError(DplanError, ValueError):
+    """A model gives a row a score that is infinite or not a number.
+
+    Attributes
+    ----------
+    row : int
+        Position of the row, from 0.
+    score : float
+        Its score.
+    """
+
+    def __init__(self, row: int, score: float) -> None:
+        super().__init__(row, score)
+        self.row, self.score = row, score
+
+    def __str__(self) -> str:
+        return f"row {self.row + 1:,} gets the score {self.score}: the model is damaged or was fitted on absurd values"
+
+    def after(self, rows: int) -> "NonFiniteScoreError":
+        """Return the error for a table in which so many rows come before."""
+        return NonFiniteScoreError(self.row + rows, self.score)
 
 
 class ConfigurationError(DplanError, ValueError):

@@ -11,7 +11,8 @@ from dplan._kernels.perceptron import Floats
 N_SAMPLES, SAMPLE_ROWS = 4, 256
 
 _LANES = 16
-_ROWS_AT_ONCE = 256  # whose products with all neighbours stay in the cache
+_ROWS_AT_ONCE = 256  # whose products with all neighbours stay in the cache,
+_MOST_PRODUCTS = 2**24  # unless there are far more neighbours than we draw
 
 
 def sample_sizes(n_unlabelled: int) -> tuple[int, int]:
@@ -44,8 +45,9 @@ def mean_nearest_distance(neighbours: Floats, rows: Floats) -> NDArray[np.float6
         half_squares[j] = total / 2
     distances = np.zeros(len(rows))
     lanes = np.empty(_LANES, dtype=np.float32)
-    for start in range(0, len(rows), _ROWS_AT_ONCE):
-        products = np.dot(rows[start : start + _ROWS_AT_ONCE], every.T)
+    at_once = max(1, min(_ROWS_AT_ONCE, _MOST_PRODUCTS // len(every)))
+    for start in range(0, len(rows), at_once):
+        products = np.dot(rows[start : start + at_once], every.T)
         for i in range(len(products)):
             for sample in range(n_samples):
                 first, last = sample * n_each, (sample + 1) * n_each

@@ -9,6 +9,9 @@ from sklearn.utils import assert_all_finite
 from dplan._kernels.compile import compiled
 from dplan._kernels.perceptron import Floats
 
+# A block of rows costs at most this many steps, and about as many bytes: Ctrl-C is heeded between two blocks.
+_MOST_STEPS = 2**28
+
 # Far outside what any training row scales to; keeps sums finite in float32 without touching the ranking of others.
 _LIMIT = 1e12
 
@@ -74,15 +77,15 @@ def arrange(
     return arranged
 
 
-def block_rows(n_columns: int) -> int:
-    """Return how many rows are scored at once: about what fits the processor's cache.
+def block_rows(n_columns: int, row_steps: int = 1) -> int:
+    """Return how many rows are scored at once: about what fits the processor's cache, fewer if one takes many steps.
 
     Examples
     --------
-    >>> block_rows(21), block_rows(196), block_rows(5_000)
-    (1024, 512, 64)
+    >>> block_rows(21), block_rows(196), block_rows(5_000), block_rows(21, row_steps=10_000_000)
+    (1024, 512, 64, 16)
     """
-    fitting = min(max(131_072 // n_columns, 64), 1024)
+    fitting = max(1, min(max(131_072 // n_columns, 64), 1024, _MOST_STEPS // row_steps))
     return int(2 ** np.floor(np.log2(fitting)))
 
 
@@ -92,13 +95,14 @@ def score_in_blocks(
     inverse: NDArray[np.float64],
     score: Callable[[Floats], NDArray[np.floating]],
     rows: NDArray[np.int64] | None = None,
+    row_steps: int = 1,
 ) -> NDArray[np.float64]:
-    """Scale and score the rows of X, or some of them by number, block by block.
+    """Scale and score the rows of X, or some of them by number, block by block; one takes about so many steps.
 
     Every block has the same number of rows, the last one filled up: the last bits of a product depend on its shape,
     and the score of a row must not depend on the rows beside it.
     """
-    size = block_rows(X.shape[1])
+    size = block_rows(X.shape[1], row_steps)
     block = np.zeros((size, X.shape[1]), dtype=np.float32)
     scores = np.empty(len(X) if rows is None else len(rows), dtype=np.float64)
     for start in range(0, len(scores), size):

@@ -28,6 +28,7 @@ from dplan.detectors._checks import (
 )
 from dplan.detectors._saving import COLUMNS, Array, Field, Number, save
 from dplan.detectors._terms import ScoreTerm, Term
+from dplan.exceptions import NonFiniteScoreError
 
 logger = logging.getLogger("dplan")
 
@@ -63,7 +64,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     _saved: ClassVar[dict[str, Field]] = {
         "offset_": Number(),
         "column_low_": Array(np.float64, (COLUMNS,)),
-        "column_inverse_": Array(np.float64, (COLUMNS,)),
+        "column_inverse_": Array(np.float64, (COLUMNS,), lowest=0.0),
         "score_quantiles_": Array(np.float64, (len(_SHARES),), optional=True),
     }
     _renamed: ClassVar[Mapping[str, str]] = {}  # parameters that older files know by another name
@@ -105,6 +106,15 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     def _expected_rounds(self) -> int:
         """Return how often `_record` will be called, for progress bars."""
         return 1
+
+    def _row_steps(self) -> int:
+        """Return about how many steps scoring a row takes at most: once past every fitted number.
+
+        It bounds the memory of scoring as well, where a step leaves no more than a few bytes behind.
+        """
+        return sum(
+            kind.size(getattr(self, name)) for name, kind in self._saved.items() if hasattr(self, name)
+        )
 
     def _check_can_be_saved(self) -> None:
         """Raise TypeError if a fitted detector cannot be saved."""
@@ -251,8 +261,22 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         check_is_fitted(self, "history_")
         # Values are checked in the same pass that scales them.
         table = self._validated(X, ensure_all_finite=False, reset=False)
-        with single_threaded_blas():
-            return score_in_blocks(table, self.column_low_, self.column_inverse_, score)
+        scores = self._in_blocks(table, score)
+        finite = np.isfinite(scores)
+        if not finite.all():
+            row = int(np.argmin(finite))
+            raise NonFiniteScoreError(row, float(scores[row]))
+        return scores
+
+    def _in_blocks(
+        self,
+        X: NDArray[np.floating],
+        score: Callable[[Floats], NDArray[np.floating]],
+        rows: Indices | None = None,
+    ) -> NDArray[np.float64]:
+        # Whoever asks for scores looks for those that are not finite.
+        with single_threaded_blas(), np.errstate(all="ignore"):
+            return score_in_blocks(X, self.column_low_, self.column_inverse_, score, rows, self._row_steps())
 
     def _checked_rng(self) -> np.random.Generator:
         """Check all parameters; return the generator that `random_state` stands for."""
@@ -294,8 +318,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         rows = others if len(others) else unlabelled
         if len(rows) > _REFERENCE_ROWS:
             rows = rng.choice(rows, _REFERENCE_ROWS, replace=False)
-        with single_threaded_blas():
-            scores = score_in_blocks(X, self.column_low_, self.column_inverse_, self._score, rows)
+        scores = self._in_blocks(X, self._score, rows)
         if not np.isfinite(scores).all():
             raise ValueError(
                 f"{type(self).__name__}'s weights grew beyond all bounds in training. "

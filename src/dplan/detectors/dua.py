@@ -83,7 +83,7 @@ class DUA(DevNet):
     10
     """
 
-    _saved = DevNet._saved | {"pseudo_anomalies_": Array(np.int64, may_be_empty=True)}
+    _saved = DevNet._saved | {"pseudo_anomalies_": Array(np.int64, may_be_empty=True, lowest=0)}
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -177,15 +177,13 @@ def load(source: str | Path | bytes) -> Any:
         _saving.same(len(preparation.output_groups()), detector.n_features_in_, "prepared columns")
         if not {"usual", "known", "known_classes"} <= set(arrays):
             raise ValueError("it was not fitted on a table, as dplan fit does")
-        usual, known, classes = arrays["usual"], arrays["known"], arrays["known_classes"]
-        fitting = all(
-            array.dtype == np.float32
-            and array.shape[1:] == (detector.n_features_in_,)
-            and np.isfinite(array).all()
-            for array in (usual, known)
+        kept = _saving.Stored(arrays, {}, detector.n_features_in_)
+        rows = _saving.Array(shape=(None, _saving.COLUMNS))
+        usual, known = rows.take("usual", kept), replace(rows, may_be_empty=True).take("known", kept)
+        classes = _saving.Array(np.int64, (len(known),), may_be_empty=True, lowest=1).take(
+            "known_classes", kept
         )
-        if not fitting or len(usual) == 0 or classes.shape != known.shape[:1] or classes.dtype != np.int64:
-            raise ValueError("the rows kept in it do not fit its detector")
+        _check_summary(found.summary)
         if not hasattr(detector, "score_quantiles_"):  # in older files, the table had them
             quantiles = _saving.Stored({"score_quantiles_": arrays["score_quantiles"]}, {})
             detector.score_quantiles_ = detector._saved["score_quantiles_"].take(
@@ -193,3 +191,16 @@ def load(source: str | Path | bytes) -> Any:
             )
             detector._check_saved()
     return TableModel(detector, preparation, usual, known, classes, found.summary)
+
+
+def _check_summary(summary: dict[str, Any]) -> None:
+    """Raise ValueError if what a table model's summary says is of another form than `fit_table` writes."""
+    for key, form in {"ids": list, "dropped": dict, "labels": dict}.items():
+        names = summary.get(key, form())
+        if not isinstance(names, form) or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"the summary's {key} are not names")
+    if not isinstance(summary.get("label") or "", str):
+        raise ValueError("the summary's label is not a name")
+    for count in (summary.get("rows", 0), *summary.get("labels", {}).values()):
+        if type(count) is not int or count < 0:
+            raise ValueError(f"the summary counts {count!r} rows")
