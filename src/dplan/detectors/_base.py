@@ -4,6 +4,7 @@
 """
 
 import logging
+import sys
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -63,8 +64,8 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
     _saved: ClassVar[dict[str, Field]] = {
         "offset_": Number(),
-        "column_low_": Array(np.float64, (COLUMNS,)),
-        "column_inverse_": Array(np.float64, (COLUMNS,), lowest=0.0),
+        "column_low_": Array(np.float64, (COLUMNS,), largest=sys.float_info.max),
+        "column_inverse_": Array(np.float64, (COLUMNS,), lowest=0.0, largest=sys.float_info.max),
         "score_quantiles_": Array(np.float64, (len(_SHARES),), optional=True),
     }
     _renamed: ClassVar[Mapping[str, str]] = {}  # parameters that older files know by another name

@@ -4,8 +4,9 @@ Kernels walk trees and networks without looking left or right, so nothing from a
 """
 
 import math
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -19,6 +20,7 @@ from dplan.detectors._tree_checks import check_trees
 from dplan.persistence import model_file
 from dplan.persistence.container import Tensors
 
+_LARGEST = 1e100  # far beyond what training gives, and sums of such numbers are still finite
 _MOST_LAYERS = 100  # far more than networks have here; finding a layer's weights takes a step per layer
 
 COLUMNS = "columns"  # in a shape: as many as the detector has columns
@@ -51,7 +53,7 @@ class Field(Protocol):
 
 @dataclass(frozen=True)
 class Number:
-    """A fitted attribute that is a number, neither infinite nor below `lowest`."""
+    """A fitted attribute that is a number, and not below `lowest`."""
 
     lowest: float = -math.inf
     optional: bool = False
@@ -63,10 +65,10 @@ class Number:
     def take(self, name: str, stored: Stored) -> Any:
         """Return what is stored, checked."""
         number = stored.numbers[name]
-        if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
-            raise ValueError(f"{name} is not a finite number")
-        if number < self.lowest:
-            raise ValueError(f"{name} is {number}, but must be at least {self.lowest}")
+        if type(number) not in (int, float):
+            raise ValueError(f"{name} is not a number")
+        if not max(self.lowest, -_LARGEST) <= number <= _LARGEST:
+            raise ValueError(f"{name} is {str(number)[:20]}, which training does not give")
         return float(number)
 
     def size(self, value: Any) -> int:
@@ -78,15 +80,15 @@ class Number:
 class Array:
     """A fitted attribute that is an array. A length in its shape is a number, `COLUMNS`, or None for any but 0.
 
-    Its values are finite, unless they `may_be_infinite`, and not below `lowest`.
+    Its values are neither below `lowest` nor, whatever their sign, beyond `largest`, which may be infinite.
     """
 
     dtype: Any = np.float32
     shape: tuple[int | str | None, ...] = (None,)
     optional: bool = False
     may_be_empty: bool = False
-    may_be_infinite: bool = False
     lowest: float = -math.inf
+    largest: float = _LARGEST
 
     def put(self, name: str, value: Any, stored: Stored) -> None:
         """Store it."""
@@ -102,10 +104,9 @@ class Array:
         if array.size == 0 and not self.may_be_empty:
             raise ValueError(f"{name} is empty")
         same(array.dtype, np.dtype(self.dtype), f"the type of {name}")
-        if np.isnan(array).any() or not (self.may_be_infinite or np.isfinite(array).all()):
-            raise ValueError(f"{name} holds values that are not finite")
-        if self.lowest > -math.inf and (array < self.lowest).any():
-            raise ValueError(f"{name} holds {array.min()}, but must be at least {self.lowest}")
+        for extreme in (float(array.min()), float(array.max())) if array.size else ():  # both are NaN if one value is
+            if not max(self.lowest, -self.largest) <= extreme <= self.largest:
+                raise ValueError(f"{name} holds {extreme:g}, which training does not give")
         return array
 
     def size(self, value: Any) -> int:
@@ -130,12 +131,12 @@ class TreeArrays:
 
     def take(self, name: str, stored: Stored) -> Trees:
         """Return what is stored, checked."""
-        some, whole = {"may_be_empty": self.may_be_empty}, Array(np.int32, may_be_empty=self.may_be_empty)
+        whole = Array(np.int32, may_be_empty=self.may_be_empty)
         how = {
-            "children": Array(np.int32, (None, 2), **some),
+            "children": replace(whole, shape=(None, 2)),
             # A boosted tree sends everything to one side by an infinite threshold.
-            "thresholds": Array(np.float32, may_be_infinite=True, **some),
-            "values": Array(np.float64, lowest=self.lowest, **some),
+            "thresholds": replace(whole, dtype=np.float32, largest=math.inf),
+            "values": replace(whole, dtype=np.float64, lowest=self.lowest),
         }
         parts = {key: how.get(key, whole).take(f"{name}.{key}", stored) for key in Trees._fields}
         trees = Trees(**parts)
@@ -232,12 +233,12 @@ def load(source: str | Path | bytes) -> SavedModel:
     contents = model_file.read(source)
     with model_file.refusing(contents.name):
         description, tensors = contents.description, contents.tensors
+        for key in ("parameters", "numbers", "history", "summary"):
+            if not isinstance(description[key], dict):
+                raise ValueError(f"{key} is not an object")
         arrays = {key.removeprefix("table."): tensors[key] for key in tensors if key.startswith("table.")}
-        summary = description["summary"]
-        if not isinstance(summary, dict):
-            raise ValueError("the summary is not an object")
-        detector = _rebuilt(description, tensors)
-    return SavedModel(detector, description["preparation"], arrays, summary, contents.package)
+        preparation, summary = description["preparation"], description["summary"]
+        return SavedModel(_rebuilt(description, tensors), preparation, arrays, summary, contents.package)
 
 
 def _rebuilt(description: dict[str, Any], tensors: Tensors) -> Any:
@@ -251,6 +252,9 @@ def _rebuilt(description: dict[str, Any], tensors: Tensors) -> Any:
     parameters = {kind._renamed.get(key, key): value for key, value in description["parameters"].items()}
     for key, value in parameters.items():
         parameters[key] = tuple(value) if isinstance(value, list) else value  # JSON has no tuples
+    unknown = sorted(set(parameters) - set(kind._get_param_names()))
+    if unknown:
+        raise ValueError(f"{name} has no parameter {unknown[0]!r}")
     detector = kind(**parameters)
     detector._checked_rng()
     detector.n_features_in_ = n_features
@@ -312,7 +316,7 @@ def _plain_parameters(detector: Any) -> dict[str, Any]:
 def _rounds(key: str, values: Any) -> list[float]:
     """Return a metric of each round of training."""
     if not isinstance(values, list) or not all(
-        value is None or type(value) in (int, float) for value in values
+        value is None or (type(value) in (int, float) and abs(value) <= sys.float_info.max) for value in values
     ):
         raise ValueError(f"the history of {key!r} is not a list of numbers")
     return [math.nan if value is None else float(value) for value in values]

@@ -59,7 +59,7 @@ def _check_depths(name: str, trees: Trees, is_leaf: NDArray[np.bool_]) -> None:
     wrong = depths != trees.depths
     if wrong.any():
         tree = int(np.argmax(wrong))
-        levels = f"{depths[tree]:,} level" + "s" * (depths[tree] != 1)
+        levels = f"{depths[tree]:,} level" + ("" if depths[tree] == 1 else "s")
         raise ValueError(
             f"{name}: tree {tree} has {levels} below its root, not {trees.depths[tree]:,} as the file says"
         )

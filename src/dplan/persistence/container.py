@@ -65,7 +65,7 @@ def read(source: str | Path | bytes) -> tuple[Tensors, dict[str, str]]:
     path = "the model" if isinstance(source, bytes) else source
     content = _content(source)
     header_end = 8 + int.from_bytes(content[:8], "little")
-    if header_end > min(len(content), _MAX_HEADER):
+    if header_end > len(content):
         raise _damaged(path, "its header is longer than the file")
     digest = bytes(content[_DIGEST])
     content[_DIGEST] = b"0" * 64
@@ -88,8 +88,10 @@ def _content(source: str | Path | bytes) -> bytearray:
         start = file.read(_DIGEST.stop)
         if not start[8:].startswith(_PREFIX) or len(start) < _DIGEST.stop:
             raise ModelFileError(f"{path.name} is not a dplan model file{_guess(start)}")
-        if size > _MAX_FILE:
-            raise ModelFileError(f"{path.name} has {size:,} bytes; a model file has at most {_MAX_FILE:,}")
+        header = int.from_bytes(start[:8], "little")
+        for what, length, most in (("", size, _MAX_FILE), (" of header", header, _MAX_HEADER)):
+            if length > most:
+                raise ModelFileError(f"{path.name} has {length:,} bytes{what}; a model file has at most {most:,}")
         content = bytearray(start)
         content += file.read(_MAX_FILE)
         return content
@@ -98,8 +100,12 @@ def _content(source: str | Path | bytes) -> bytearray:
 def _tensors(table: dict[str, Any], data: memoryview) -> Tensors:
     tensors, end = {}, 0
     for name, entry in table.items():
-        dtype, shape = _TYPES[entry["dtype"]], entry["shape"]
-        if not all(type(length) is int and 0 <= length <= len(data) for length in shape):
+        if not isinstance(entry, dict) or not {"dtype", "shape", "data_offsets"} <= set(entry):
+            raise ValueError(f"tensor {name!r} is not described")
+        dtype, shape = next((d for kind, d in _TYPES.items() if kind == entry["dtype"]), None), entry["shape"]
+        if dtype is None:
+            raise ValueError(f"tensor {name!r} has the type {str(entry['dtype'])[:80]}")
+        if not isinstance(shape, list) or not all(type(length) is int and 0 <= length <= len(data) for length in shape):
             raise ValueError(f"tensor {name!r} has the shape {str(shape)[:80]}")
         size = math.prod(shape) * dtype.itemsize
         if entry["data_offsets"] != [end, end + size] or end + size > len(data):

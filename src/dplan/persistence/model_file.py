@@ -61,6 +61,8 @@ def read(source: str | Path | bytes) -> Contents:
     name = "the model" if isinstance(source, bytes) else Path(source).name
     with refusing(name):
         description = container.parsed(metadata["dplan"])
+        if not isinstance(description, dict):
+            raise ValueError("the description is not an object")
         written, package = description["format"], description["package"]
         if type(written) is int and written > FORMAT:
             newer = container.one_line(f"dplan {package} in format {written}")

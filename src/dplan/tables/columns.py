@@ -69,7 +69,7 @@ class Column:
             column = cls(**{**entry, "fill": tuple(entry["fill"]), "levels": tuple(entry["levels"])})
         except (TypeError, KeyError) as error:
             raise ValueError(f"not a column: {error}") from error
-        widths = {"text": max(len(column.levels), 1), "dropped": 0}
+        widths = {"text": len(column.levels) or -1, "dropped": 0}
         texts = (column.name, column.kind, column.reason, *column.levels)
         numbers = (column.minimum, column.maximum, *column.fill)
         if (
