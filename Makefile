@@ -2,7 +2,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test bench lint clean
+# BLAS kernels of other processors, which OpenBLAS can be told to use; this machine's own are under `test`.
+ifeq ($(shell uname -m),x86_64)
+KERNELS := Haswell Sandybridge Nehalem Prescott
+else
+KERNELS := ARMV8 CORTEXA57 NEOVERSEN1
+endif
+
+.PHONY: demo test test-processors bench lint clean
 
 demo: .venv/.for-use
 	$(BIN)/dplan demo
@@ -11,6 +18,16 @@ demo: .venv/.for-use
 
 test: lint
 	$(BIN)/python -m pytest -n 2
+
+# What must hold on every processor: the tests marked any_processor, and the kernels without fused multiply-add.
+test-processors: .venv/.for-development
+	set -e; for kernel in $(KERNELS); do \
+	  echo "OPENBLAS_CORETYPE=$$kernel"; \
+	  OPENBLAS_CORETYPE=$$kernel $(BIN)/python -m pytest -n 2 -q -m any_processor tests; \
+	done
+ifeq ($(shell uname -m),x86_64)
+	NUMBA_CPU_NAME=nehalem NUMBA_CPU_FEATURES= $(BIN)/python -m pytest -q tests/kernels
+endif
 
 bench: .venv/.for-development
 	$(BIN)/python -m benchmarks

@@ -42,7 +42,7 @@ WORK = {
 }
 # What a detector does beside its network: where the function stands that does it, and what to call it.
 BESIDE = {
-    "REPEN": ("dplan.detectors.repen", "lesinn", "neighbours"),
+    "REPEN": ("dplan.detectors.repen", "mean_nearest_distance", "neighbours"),
     "DUA": ("dplan.detectors.dua", "split_off_most_isolated", "forest"),
 }
 

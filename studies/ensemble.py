@@ -84,8 +84,8 @@ def p_value(runs: Runs, method: str, figure: str) -> str:
 
 
 def aims(runs: Runs, results: Results, records: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield what was aimed at, beside what was measured."""
-    yield "## What was aimed at"
+    """Yield the goals and what was measured."""
+    yield "## Goals"
     rivals = [method for method in runs.methods if method != OURS]
     average = {
         (method, figure): float(runs.table(method, figure).mean())
@@ -125,7 +125,7 @@ def aims(runs: Runs, results: Results, records: Sequence[dict[str, Any]]) -> Ite
                 "fit time at most 6× one faithful agent's (largest over the data sets)", slowest, slowest <= 6
             )
         )
-    yield markdown(["aim", "measured", ""], rows)
+    yield markdown(["goal", "measured", ""], rows)
 
 
 def label_aims(records: Sequence[dict[str, Any]], count: int) -> Iterator[list[str]]:
@@ -145,7 +145,7 @@ def aim(name: str, figure: float, held: bool) -> list[str]:
     return [
         name,
         f"{figure:+.3f}" if "ahead" in name or "below" in name else f"{figure:.3f}",
-        "ok" if held else "missed",
+        "reached" if held else "missed",
     ]
 
 
@@ -165,7 +165,7 @@ def fit_ratio(results: Results) -> float | None:
 def parts_section(records: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield what the parts are worth, and what leaving one family out would have chosen."""
     groups = sorted({record["group"] for record in records}, key=list(parts.GROUPS).index)
-    titles = {"agent": "One agent, changed in one point", "ensemble": "Ensembles of the same members"}
+    titles = {"agent": "One agent, with one change", "ensemble": "Ensembles of the same members"}
     for group in groups:
         chosen = [record for record in records if record["group"] == group]
         seeds = sorted({record["seed"] for record in chosen})
@@ -257,9 +257,9 @@ def page(
     """Return everything as one Markdown page."""
     runs = Runs(results)
     paragraphs = [
-        "# DPLANEnsemble in figures",
+        "# DPLANEnsemble: all results",
         "Written by `python -m studies.ensemble --page docs/ensemble-figures.md` from `results/` and "
-        "`studies/records/`. [What it means](ensemble.md) stands on a page of its own.",
+        "`studies/records/`. Another page [explains them](ensemble.md).",
         *results_section(runs),
         *aims(runs, results, records),
         *parts_section(records),

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import dplan
-from dplan.benchmark.metrics import SortedScores
+from dplan.metrics import RankedScores
 from studies import recording
 
 RECORDS = recording.RECORDS / "outside.jsonl"
@@ -182,7 +182,7 @@ def arms(own: Task, seed: int) -> Iterator[tuple[str, Floats]]:
 
 def measured(own: Task, scores: Floats) -> dict[str, float]:
     """Return the areas over all test rows, and for anomalies of unknown classes alone."""
-    ranked, normal = SortedScores(scores), own.y_test == 0
+    ranked, normal = RankedScores(scores), own.y_test == 0
     unknown = ~normal & (own.y_test != own.known)
     figures = {}
     for suffix, group in (("", ~normal), ("_unknown", unknown)):

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 import dplan
 from dplan._kernels import perceptron
-from dplan.benchmark.metrics import measure
+from dplan.benchmark.cells import metrics
 from dplan.benchmark.suites import PAPER_DATASETS
 from dplan.datasets import Task, load, scenario
 from dplan.datasets.scenario_ids import scenarios
@@ -216,7 +216,7 @@ def write(group: str, task_id: str, seed: int, task: Task) -> None:
     records = []
     with threadpool_limits(1):
         for name, scores in GROUPS[group](task, seed):
-            found = measure(task, scores)
+            found = metrics(task, scores)
             figures = {figure: round(found[figure], 4) for figure in FIGURES}
             place = {"group": group, "arm": name, "scenario": task_id, "seed": seed}
             records.append({**place, **figures})

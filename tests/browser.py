@@ -5,6 +5,8 @@ import shutil
 import subprocess
 from typing import NamedTuple
 
+import pytest
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
@@ -14,16 +16,16 @@ class Visit(NamedTuple):
     requests: list[str]
 
 
-def find_browser():
-    return next((path for path in map(shutil.which, NAMES) if path), None)
+BROWSER = next((path for path in map(shutil.which, NAMES) if path), None)
+needs_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome is installed")
 
 
-def visit(browser, page, scratch):
-    """Open a file in headless Chromium; give its DOM, console lines, and what it asked the network for."""
+def visit(page, scratch):
+    """Open a file in headless Chromium; return its DOM, console lines, and what it requested from the network."""
     net_log = scratch / "net.json"
     run = subprocess.run(
         [
-            browser,
+            BROWSER,
             "--headless",
             "--no-sandbox",
             "--disable-gpu",
@@ -41,14 +43,17 @@ def visit(browser, page, scratch):
         ],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=True,
     )
     console = [line for line in run.stderr.splitlines() if "CONSOLE" in line]
-    events = [event.get("params") or {} for event in json.loads(net_log.read_text())["events"]]
+    log = net_log.read_text().rstrip()
+    if not log.endswith("}"):  # the browser may leave the log unfinished
+        log = log.rstrip(",") + "]}"
+    events = [event.get("params") or {} for event in json.loads(log)["events"]]
     # The browser's own errands have no origin; a page has one, even if it is a file.
     asked = [
         params["url"] for params in events if params.get("initiator", "not an origin") != "not an origin"
     ]
-    requests = [url for url in asked if not url.startswith(("file:", "data:"))]
+    requests = list(dict.fromkeys(url for url in asked if not url.startswith(("file:", "data:"))))
     return Visit(run.stdout, console, requests)

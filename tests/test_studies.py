@@ -6,46 +6,6 @@ import numpy as np
 import pytest
 
 
-def test_dplan_finds_known_and_unknown_anomalies_of_the_embedded_data():
-    from studies.embedded import measure
-
-    mean, spread = measure(10)
-    # Ten seeds give the mean up to its standard error; another processor rounds otherwise and trains other agents.
-    standard_error = spread.auc_roc / np.sqrt(9)
-    assert mean.auc_roc + standard_error >= 0.88
-    assert mean.auc_roc_known > 0.99
-    assert mean.auc_roc_unknown > 0.75
-
-
-def test_the_competitors_are_averaged_beside_the_papers_figures():
-    from rich.console import Console
-    from studies.competitors import summary
-
-    from dplan.benchmark.compare import Figures, Outcome
-
-    def outcome(detector, value):
-        return Outcome(detector, 0, Figures(*[value] * 6, fit_seconds=1.0, score_seconds=0.1))
-
-    runs = {
-        "hypothyroid": [outcome("DevNet", 0.83), outcome("IForest", 0.8), outcome("PReNet", 0.5)],
-        "subnormal": [outcome("DevNet", 0.77), outcome("IForest", 0.9), outcome("PReNet", 0.7)],
-    }
-    console = Console(width=120)
-    with console.capture() as captured:
-        console.print(summary(runs))
-    lines = captured.get().splitlines()
-    devnet, forest, prenet = (
-        next(line for line in lines if name in line) for name in ("DevNet", "IForest", "PReNet")
-    )
-    # The paper's AUC-ROC: 0.835 and 0.784 for DevNet, 0.683 and 0.733 for iForest.
-    assert "0.800" in devnet
-    assert "-0.009" in devnet or "-0.010" in devnet
-    assert "beyond" not in devnet
-    assert "+0.142 beyond 0.10" in forest
-    assert "0.600" in prenet
-    assert "–" in prenet
-
-
 def test_the_ensemble_is_judged_by_what_was_aimed_at():
     from studies.ensemble import page
 
@@ -86,7 +46,7 @@ def test_the_ensemble_is_judged_by_what_was_aimed_at():
     ]
     lines = page(Results(cells), records, others).splitlines()
     found = {line.split("|")[1].strip(): line.split("|")[2:4] for line in lines if line.startswith("|")}
-    assert [part.strip() for part in found["average AUC-PR ≥ 0.75"]] == ["0.905", "ok"]
+    assert [part.strip() for part in found["average AUC-PR ≥ 0.75"]] == ["0.905", "reached"]
     assert [part.strip() for part in found["average AUC-ROC ≥ 0.93"]] == ["0.905", "missed"]
     assert found["AUC-PR: ahead of every other detector (best: DPLAN)"][0].strip() == "+0.255"
     # Four data sets are too few for a test to tell anything.

@@ -66,7 +66,7 @@ class RankedScores:
         compared = (anomalous | normal)[self._order]
         scores, truth = self._scores[compared], anomalous[self._order][compared]
         ends = np.flatnonzero(np.append(scores[1:] != scores[:-1], True))  # tied rows count together
-        hits = np.cumsum(truth)[ends]
+        hits = np.cumsum(truth, dtype=np.int64)[ends]
         return hits, ends + 1 - hits
 
 

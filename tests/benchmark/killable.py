@@ -11,14 +11,14 @@ from dplan.benchmark.runner import run
 from dplan.detectors.devnet import DevNet
 from dplan.detectors.iforest import IForest
 
-# What every runner would do first is done once, in the server: reading all sources, and loading compiled kernels.
+# What every runner would do first is done once, in the server: loading compiled kernels.
 versions()
 _X, _y = np.random.default_rng(0).random((300, 4), dtype=np.float32), np.arange(300) < 5
 for _detector in (DevNet(n_epochs=1, random_state=0), IForest(n_estimators=2, random_state=0)):
     _detector.fit(_X, _y).anomaly_score(_X)
 
 context = multiprocessing.get_context("forkserver")
-context.set_forkserver_preload(["killable"])
+context.set_forkserver_preload(["tests.benchmark.killable"])
 
 
 def start(plan, folder, most_bytes=None):

@@ -1,11 +1,11 @@
 """A journal with every suite in it, made up, so that the report can be tested without training anything."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 
 from dplan.benchmark.cells import Cell
-from dplan.benchmark.runner import _record
 from dplan.benchmark.suites import SUITES, Plan, cells_of
 from dplan.datasets.registry import CATALOG
 
@@ -59,10 +59,10 @@ def write_journal(folder, suites=tuple(SUITES), runs=2):
             "machine": {"processor": ATTACK},
             "workers": 2,
         },
-        *(_record(cell, cell.key(""), outcome(cell, rng)) for cell in cells),
+        *({"kind": "cell", **cell.record(), **outcome(cell, rng)} for cell in cells),
     ]
     failure = {"status": "failed", "error": ATTACK, "traceback": ATTACK, "seconds": 0.0}
-    records.append(_record(cells[0], "another", failure))
+    records.append({"kind": "cell", **replace(cells[0], seed=99).record(), **failure})
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "journal.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     return [record for record in records if record["kind"] == "cell"]

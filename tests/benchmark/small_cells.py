@@ -1,5 +1,6 @@
 """Small cells that take a few hundredths of a second, and reading their figures back."""
 
+from dplan.benchmark.cells import identity
 from dplan.benchmark.journal import read_journal
 from dplan.benchmark.suites import Plan
 
@@ -21,7 +22,9 @@ def make_small_plan(runs=3):
 
 
 def figures(folder):
-    """All cells by key, without what the clock says; no cell may be there twice."""
+    """All cells by identity, without what the clock says; no cell may be there twice."""
     cells = [record for record in read_journal(folder) if record["kind"] == "cell"]
-    assert len({cell["key"] for cell in cells}) == len(cells), "a cell was run twice"
-    return {cell["key"]: {name: value for name, value in cell.items() if name not in TIMES} for cell in cells}
+    assert len(set(map(identity, cells))) == len(cells), "a cell was run twice"
+    return {
+        identity(cell): {name: value for name, value in cell.items() if name not in TIMES} for cell in cells
+    }

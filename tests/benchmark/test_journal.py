@@ -11,7 +11,7 @@ from dplan.benchmark.journal import FolderInUseError, Journal, JournalError, rea
 def filled(folder, n=3):
     with Journal(folder) as journal:
         for number in range(n):
-            journal.append({"kind": "cell", "number": number})
+            journal.append({"kind": "note", "number": number})
     return folder / "journal.jsonl"
 
 
@@ -28,7 +28,7 @@ def test_a_line_torn_at_any_byte_is_cut_off_and_nothing_else(tmp_path):
         assert numbers(read_journal(tmp_path)) == [0, 1]
         with Journal(tmp_path) as journal:
             assert numbers(journal.records) == [0, 1]
-            journal.append({"kind": "cell", "number": 9})
+            journal.append({"kind": "note", "number": 9})
         assert numbers(read_journal(tmp_path)) == [0, 1, 9]
 
 
@@ -55,16 +55,16 @@ def test_a_compressed_journal_is_not_begun_anew(tmp_path):
     path = filled(tmp_path)
     (tmp_path / "journal.jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
     path.unlink()
-    with pytest.raises(JournalError, match=r"is compressed: unpack it first, with gunzip journal\.jsonl\.gz"):
+    with pytest.raises(JournalError, match=r"is compressed: run `gunzip journal\.jsonl\.gz` there first"):
         Journal(tmp_path)
     assert numbers(read_journal(tmp_path)) == [0, 1, 2]
 
 
 def test_a_second_writer_is_refused_until_the_first_ends(tmp_path):
-    with Journal(tmp_path), pytest.raises(FolderInUseError, match="another benchmark writes into"):
+    with Journal(tmp_path), pytest.raises(FolderInUseError, match="another benchmark is writing to"):
         Journal(tmp_path)
     with Journal(tmp_path) as journal:
-        journal.append({"kind": "cell", "number": 1})
+        journal.append({"kind": "note", "number": 1})
 
 
 def test_no_number_is_written_that_json_does_not_have(tmp_path):
@@ -73,8 +73,45 @@ def test_no_number_is_written_that_json_does_not_have(tmp_path):
     assert (tmp_path / "journal.jsonl").read_bytes() == b""
 
 
+def valid(**changes):
+    cell = {
+        "kind": "cell", "status": "done", "suite": "steps", "dataset": "dos", "x": None, "scenario": "unsw_nb15/dos-v1",
+        "method": "DPLAN", "seed": 0, "protocol": "fixed", "classes": {}, "known": [], "precision_at": {}, "curve": [],
+        **{f"auc_{curve}{group}": 0.5 for curve in ("pr", "roc") for group in ("", "_known", "_unknown")},
+        "fit_seconds": 1.0, "score_seconds": 1.0,
+    }  # fmt: skip
+    return {**cell, **changes}
+
+
+@pytest.mark.parametrize(
+    ("record", "problem"),
+    [
+        ({"kind": "cell"}, "the field 'suite' is missing"),
+        ({"kind": "run", "command": "x"}, "the field 'time' is missing"),
+        ({"auc_pr": 1}, "it has no kind"),
+        (valid(auc_roc="high"), "the field 'auc_roc' holds 'high'"),
+        (valid(status="failed"), "the field 'error' is missing"),
+        *[({k: v for k, v in valid().items() if k != name}, f"the field '{name}' is missing")
+          for name in ("method", "seed", "auc_pr", "auc_pr_unknown", "classes", "curve", "fit_seconds")
+         ],
+    ],
+)  # fmt: skip
+def test_a_record_with_missing_or_wrong_fields_is_one_line(record, problem, tmp_path):
+    path = tmp_path / "journal.jsonl"
+    path.write_text(json.dumps(valid()) + "\n" + json.dumps(record) + "\n")
+    for read in (read_journal, Journal):
+        with pytest.raises(JournalError) as error:
+            read(tmp_path)
+        assert str(error.value) == f"{path}, line 2 is not a valid record: {problem}"
+
+
+def test_a_whole_record_is_read(tmp_path):
+    (tmp_path / "journal.jsonl").write_text(json.dumps(valid()) + "\n")
+    assert read_journal(tmp_path) == [valid()]
+
+
 def test_where_no_journal_is_that_is_said(tmp_path):
-    with pytest.raises(JournalError, match="no journal to read"):
+    with pytest.raises(JournalError, match="cannot read a journal at"):
         read_journal(tmp_path)
     (tmp_path / "file").write_text(json.dumps({}))
     with pytest.raises(JournalError, match="cannot use"):

@@ -13,7 +13,7 @@ pytest.importorskip("resource", reason="no such limits on this system")
 
 from dplan.benchmark.backends import on_processes
 from dplan.benchmark.journal import NAME, read_journal
-from dplan.benchmark.report.chapters import report_blocks
+from dplan.benchmark.report.pages import report_blocks
 from dplan.benchmark.results import Results
 from dplan.benchmark.runner import run
 from tests.benchmark import killable
@@ -93,7 +93,10 @@ def test_ctrl_c_ends_the_command_at_once_with_a_line_and_it_goes_on(tmp_path, li
     out, err = process.communicate(timeout=60)
     assert time.monotonic() - started < 10
     assert process.returncode == 130
-    assert (out, err) == ("", "Interrupted. Finished cells are kept: the same command goes on from here.\n")
+    assert (out, err) == (
+        "",
+        "Interrupted. Finished cells are kept; run the same command again to continue.\n",
+    )
     _check_that_it_goes_on(tmp_path, at_least=lines - 1)  # the first line says what was started
     _wait_until_gone(process.pid)
 
@@ -147,7 +150,7 @@ def test_two_runners_on_one_folder_do_not_disturb_each_other(undisturbed, tmp_pa
     first.join()
     second.join()
     assert sorted((first.exitcode, second.exitcode)) == [0, 1]
-    assert "another benchmark writes into" in (tmp_path / "message.txt").read_text()
+    assert "another benchmark is writing to" in (tmp_path / "message.txt").read_text()
     assert figures(folder) == expected
 
 
@@ -159,7 +162,7 @@ def test_a_file_that_cannot_grow_gives_a_clear_error_and_a_usable_folder(undistu
     assert process.exitcode == 1
     message = (tmp_path / "message.txt").read_text()
     assert "cannot write to" in message
-    assert "give the same command again" in message
+    assert "run the same command again" in message
     kept = figures(folder)
     assert 0 < len(kept) < len(expected)
     assert (folder / NAME).read_bytes().endswith(b"\n")
@@ -183,7 +186,7 @@ def tiny_disk(tmp_path):
 
 def test_a_full_disk_gives_a_clear_error_and_a_usable_folder(undisturbed, tiny_disk):
     plan, expected, _ = undisturbed
-    with pytest.raises(OSError, match=r"No space left on device.*give the same command again"):
+    with pytest.raises(OSError, match=r"No space left on device.*run the same command again"):
         run(plan, tiny_disk / "out")
     kept = figures(tiny_disk / "out")
     assert 0 < len(kept) < len(expected)

@@ -9,12 +9,11 @@ import pytest
 from scipy.stats import wilcoxon
 
 from dplan.benchmark import published
-from dplan.benchmark.report.chapters import report_blocks
-from dplan.benchmark.report.pages import write_report
+from dplan.benchmark.report.pages import report_blocks, write_report
 from dplan.benchmark.results import Results
 from dplan.benchmark.suites import SUITES
 from tests.benchmark.made_up import ATTACK, write_journal
-from tests.browser import find_browser, visit
+from tests.browser import needs_browser, visit
 
 
 @pytest.fixture(scope="module")
@@ -86,8 +85,8 @@ def test_every_suite_has_its_chapter_and_every_figure_is_well_formed(written):
         assert f"## {suite.title}" in text
         assert suite.title in page
     drawings = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
-    # Per protocol: four diagrams of ranks, three sweeps, two charts of steps
-    assert len(drawings) == 2 * (4 + 3 + 2)
+    # Per protocol: four diagrams of ranks; panels per data set in three sweeps and twice along the steps
+    assert len(drawings) == 2 * (4 + 7 + 13 + 13 + 2 * 13)
     for drawing in drawings:
         ET.fromstring(drawing)
         assert "nan" not in drawing.lower()
@@ -143,12 +142,12 @@ def test_a_method_under_one_protocol_leaves_the_other_whole(written):
 def test_where_a_protocol_lacks_dplan_or_another_method_nothing_is_said_of_it(written, method):
     lacking = [cell for cell in written[0] if (cell["method"], cell["protocol"]) != (method, "fixed")]
     items = [text for block in report_blocks(Results(lacking)) for text in getattr(block, "texts", [])]
-    verdicts = [text for text in items if "Wilcoxon's test" in text and text.startswith("Table 2")]
+    verdicts = [text for text in items if "Wilcoxon tests" in text and text.startswith("Table 2")]
     assert len(verdicts) == 2
     for text in verdicts:
-        of_fixed = re.findall(r"under [^,]*fixed[^;]*", text)
+        of_fixed = re.findall(r"with [^,]*fixed[^;]*", text)
         assert not any(method in said for said in of_fixed)
-    assert any("under resampled" in text for text in verdicts)
+    assert any("with resampled" in text for text in verdicts)
 
 
 def test_sentences_say_where_ours_matches_the_paper_and_where_not(written):
@@ -162,7 +161,7 @@ def test_sentences_say_where_ours_matches_the_paper_and_where_not(written):
     (sentence,) = re.findall(
         r"^- Table 2: DPLAN's AUC-PR \(protocol fixed\) averages .*$", text, re.MULTILINE
     )
-    assert f"averages {ours.mean():.3f} against 0.690 in the paper" in sentence
+    assert f"averages {ours.mean():.3f}, compared with 0.690 in the paper" in sentence
     assert f"on {(abs(far) <= 0.02).sum()} of 13 data sets" in sentence
     lower = sentence.split("lower by more than 0.05 on ")[1].split("and higher")[0]
     named = {name for name in published.data_sets() if name in lower.lower()}
@@ -181,7 +180,9 @@ def test_findings_say_how_others_do_against_dplan(written):
         first = means(cells, suite, method, protocol, "auc_pr")
         second = means(cells, suite, "DPLAN", protocol, "auc_pr")
         wins, p_value = (first - second >= 0.0005).sum(), wilcoxon(first, second).pvalue
-        (found,) = re.findall(rf"^- {method} against DPLAN \(protocol {protocol}\): .*$", text, re.MULTILINE)
+        (found,) = re.findall(
+            rf"^- {method} compared with DPLAN \(protocol {protocol}\): .*$", text, re.MULTILINE
+        )
         assert f"AUC-PR {first.mean():.3f} against {second.mean():.3f}, higher on {wins} of 13" in found
         assert f"(p = {p_value:.4f}); AUC-ROC" in found
 
@@ -208,7 +209,8 @@ def test_notes_become_a_part_of_both_pages_and_stay_text(tmp_path):
     assert "\n## Why\n\nSee **this** and [that page](../that.md).\n" in markdown.read_text()
     page = html.read_text()
     assert (
-        "<p>See <strong>this</strong> and that page.</p>\n<ul><li><code>one</code></li><li>&lt;/pre" in page
+        "<p>See <strong>this</strong> and that page.</p>\n<ul>\n<li><code>one</code></li>\n<li>&lt;/pre"
+        in page
     )
     assert re.search(r'<a href="#part\d+">Why</a>', page)
     assert page.count("<script") == 0
@@ -235,28 +237,22 @@ def test_the_page_names_nothing_that_a_browser_would_fetch(written):
     assert not re.findall(r"(?:src|href)=[\"'](?!#|data:)|url\(|@import", page)
 
 
-@pytest.fixture(scope="module")
-def browser():
-    found = find_browser()
-    if found is None:
-        pytest.skip("no Chromium or Chrome is installed")
-    return found
-
-
-def test_a_browser_opens_the_page_in_silence_and_without_the_network(browser, written, tmp_path):
-    seen = visit(browser, written[1], tmp_path)
-    assert "How this was made" in seen.dom
+@needs_browser
+def test_a_browser_opens_the_page_in_silence_and_without_the_network(written, tmp_path):
+    seen = visit(written[1], tmp_path)
+    assert "How this report was made" in seen.dom
     assert seen.console == []
     assert seen.requests == []
 
 
-def test_the_browser_would_have_told(browser, tmp_path):
+@needs_browser
+def test_the_browser_would_have_told(tmp_path):
     page = tmp_path / "bad.html"
     page.write_text(
         '<!DOCTYPE html><svg><path d="MNaN 0"/></svg><img src="http://127.0.0.1:9/x.png">'
         "<script>console.error('oops')</script>"
     )
-    seen = visit(browser, page, tmp_path)
+    seen = visit(page, tmp_path)
     assert any("oops" in line for line in seen.console)
     assert any("attribute d" in line for line in seen.console)
     assert "http://127.0.0.1:9/x.png" in seen.requests

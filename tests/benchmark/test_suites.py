@@ -5,9 +5,8 @@ import math
 import pytest
 
 from dplan.benchmark import published
-from dplan.benchmark.cells import method_names
+from dplan.benchmark.cells import identity, method_names
 from dplan.benchmark.suites import SUITES, Plan, cells_of
-from dplan.cli.benchmark import _SUITE_NAMES
 
 # The paper: 13 × 6, 42 × 4, 13 × 6 × 4, 13 × 5, 13, 13 × 6, 13 × 6
 SIZES = {
@@ -25,11 +24,7 @@ SIZES = {
 def test_a_suite_has_the_papers_size_and_no_cell_twice(suite):
     cells = cells_of(Plan((suite,), runs=2, protocols=("fixed", "resampled")))
     assert len(cells) == 4 * SIZES[suite]
-    assert len({cell.place for cell in cells}) == len({cell.key("") for cell in cells}) == len(cells)
-
-
-def test_the_command_line_offers_every_suite():
-    assert tuple(SUITES) == _SUITE_NAMES
+    assert len({identity(cell.record()) for cell in cells}) == len(cells)
 
 
 def test_the_data_sets_stand_in_the_papers_order_under_the_papers_names():
@@ -45,31 +40,32 @@ def test_known_classes_grow_from_one_to_six():
     assert set(map(tuple, by_first.values())) == {(1, 2, 3, 4, 5, 6)}
 
 
-def test_a_cells_name_changes_with_everything_that_its_figures_depend_on():
-    def key(configuration="a", **changes):
+def test_a_cell_is_identified_by_all_that_was_chosen():
+    def found(**changes):
         plan = {"suites": ("table2",), "methods": ("DPLAN",), "runs": 1, **changes}
-        return cells_of(Plan(**plan))[0].key(configuration)
+        return identity(cells_of(Plan(**plan))[0].record())
 
-    keys = [
-        key(),
-        key("b"),
-        key(suites=("speed",)),
-        key(methods=("DevNet",)),
-        key(protocols=("fixed",)),
-        key(datasets=("har",)),
-        key(parameters={"DPLAN": {"discount": 0.9}}),
+    identities = [
+        found(),
+        found(suites=("speed",)),
+        found(suites=("steps",)),
+        found(suites=("steps",), quick=True),  # fewer steps
+        found(methods=("DevNet",)),
+        found(protocols=("fixed",)),
+        found(datasets=("har",)),
+        found(parameters={"DPLAN": {"discount": 0.9}}),
     ]
-    assert len(set(keys)) == len(keys)
-    assert key() == key()
+    assert len(set(identities)) == len(identities)
+    assert found() == found()
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"suites": ("table9",)}, "no suite 'table9'; there are table2"),
-        ({"methods": ("SVM",)}, "no method 'SVM'; there are DPLAN"),
-        ({"datasets": ("mnist",)}, "no data set 'mnist'"),
-        ({"protocols": ("free",)}, "no protocol 'free'"),
+        ({"suites": ("table9",)}, "unknown suite 'table9'; choose from table2"),
+        ({"methods": ("SVM",)}, "unknown method 'SVM'; choose from DPLAN"),
+        ({"datasets": ("mnist",)}, "unknown data set 'mnist'"),
+        ({"protocols": ("free",)}, "unknown protocol 'free'"),
         ({"runs": 0}, "at least 1"),
     ],
 )

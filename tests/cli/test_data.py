@@ -15,8 +15,11 @@ from click.testing import CliRunner
 from polars.testing import assert_frame_equal
 
 from dplan.cli.main import main
+from dplan.datasets import load
+from dplan.datasets.download import sha256_of
 from dplan.datasets.publishers import _ANNTHYROID_COLUMNS as COLUMNS
 from dplan.datasets.publishers import _ANNTHYROID_FLOATS as FLOATS
+from dplan.datasets.registry import CATALOG
 
 
 def dplan(*arguments):
@@ -49,28 +52,28 @@ def thyroid_archive(table: pl.DataFrame, n_test: int = 3428) -> bytes:
 
 
 def test_list_of_the_real_data_sets(data_home):
+    """Holds for incomplete copies as well as for the publishers' whole files."""
     result = dplan("list", "--home", data_home)
     assert result.exit_code == 0
-    lines = [" ".join(line.split()) for line in result.output.splitlines()]
-    for expected in [
-        "columns: 42, D = 196 (paper: 196)",
-        "analysis: 677 of 2,677 <- partial",
-        "generic: 3,000 of 3,000 (drawn from 18,871)",
-        f"annthyroid: exact, 7,200 rows in {data_home}/annthyroid.parquet",
-        "columns: 21, D = 21 (paper: 21)",
-        "subnormal: 368 of 368",
-        "columns: 265, D = 265 (paper: 561)",
-        "normal: 7,349 of 7,349",
-        f"covertype: exact, 581,012 rows in {data_home}/covertype.parquet",
-        "columns: 54, D = 54 (paper: 54)",
-        "douglas-fir: 17,367 of 17,367",
-    ]:
-        assert expected in lines
-    assert [line.split(":")[0] for line in lines if ": partial," in line] == [
-        "unsw_nb15",
-        "har",
-        "covertype-mini",
-    ]
+    sections = {
+        text.split(":")[0]: [" ".join(line.split()) for line in text.splitlines()]
+        for text in result.output.split("\n\n")[1:]
+    }
+    assert list(sections) == list(CATALOG)
+    for name, (first, *lines) in sections.items():
+        data = load(name, data_home)
+        state = "incomplete" if data.partial else "complete"
+        assert first == f"{name}: {state}, {data.features.height:,} rows in {data.path}"
+        width = data.features.width
+        assert f"columns: {width}, D = {data.dimensions} (paper: {data.source.dimensions})" in lines
+        for kind, found in data.counts().items():
+            used = min(found, data.source.cap or found) if kind != "normal" else found
+            (line,) = (line for line in lines if line.startswith(f"{kind}: "))
+            assert line.startswith(f"{kind}: {used:,} of {data.source.table_1[kind]:,}")
+            assert line.endswith("<- incomplete") == (used < data.source.table_1[kind])
+            assert ("(drawn from" in line) == (used < found)
+    assert "annthyroid: complete, 7,200 rows" in result.output
+    assert "covertype: complete, 581,012 rows" in result.output
 
 
 def test_list_of_an_empty_home(tmp_path):
@@ -78,7 +81,7 @@ def test_list_of_an_empty_home(tmp_path):
     assert result.exit_code == 0
     for name in ("unsw_nb15", "annthyroid", "har", "covertype"):
         assert f"{name}: missing; `dplan data fetch {name}`" in result.output
-    assert "covertype-mini: partial, 21,600 rows" in result.output
+    assert "covertype-mini: incomplete, 21,600 rows" in result.output
 
 
 def test_fetch_prepares_what_check_and_load_then_find(thyroid, tmp_path, server):
@@ -88,18 +91,18 @@ def test_fetch_prepares_what_check_and_load_then_find(thyroid, tmp_path, server)
     result = dplan("fetch", "annthyroid", "--home", tmp_path, "--mirror", f"{server.url}/mirror/")
     assert result.exit_code == 0, result.output
     assert server.served.requests[-1]["Range"] == "bytes=1000-"
-    assert "annthyroid: exact, 7,200 rows" in result.output
+    assert "annthyroid: complete, 7,200 rows" in result.output
     assert_frame_equal(pl.read_parquet(tmp_path / "annthyroid.parquet"), thyroid)
     result = dplan("check", "annthyroid", "--home", tmp_path)
     assert result.exit_code == 0
-    assert "is of your own preparing" in result.output
+    assert "sha256: a file of your own" in result.output
 
 
 def test_fetch_of_something_else_leaves_nothing_that_could_be_taken_for_it(thyroid, tmp_path, server):
     server.served.content = thyroid_archive(thyroid, n_test=3000)
     result = dplan("fetch", "annthyroid", "--home", tmp_path, "--mirror", server.url)
     assert result.exit_code == 1
-    assert "is not annthyroid, so it was removed" in result.output
+    assert "is not annthyroid, so the download was deleted" in result.output
     assert "ann-test.data has 3,000 rows, not 3,428" in result.output
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == []
 
@@ -137,7 +140,7 @@ def test_fetch_with_a_wrong_checksum(tmp_path, server):
     server.served.content = b"anything"
     result = dplan("fetch", "annthyroid", "--home", tmp_path, "--mirror", server.url, "--sha256", "0" * 64)
     assert result.exit_code == 1
-    assert "expected was 0000" in result.output
+    assert "expected 0000" in result.output
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
@@ -162,7 +165,7 @@ def test_fetch_of_what_needs_a_form(tmp_path):
     ("name", "message"),
     [
         ("covertype-mini", "comes with the package, there is nothing to fetch"),
-        ("mnist", "no data set is called 'mnist'"),
+        ("mnist", "unknown data set 'mnist'"),
     ],
 )
 def test_fetch_of_what_cannot_be_fetched(name, message, tmp_path):
@@ -205,16 +208,18 @@ def test_prepare_on_a_full_disk_leaves_nothing_half_written(thyroid, tmp_path):
         env=dict(os.environ),
     )
     assert run.returncode == 1
-    assert "annthyroid.parquet cannot be written" in run.stderr
+    assert "cannot write" in run.stderr
     assert "File too large" in run.stderr
     assert "Traceback" not in run.stderr
     assert list(home.iterdir()) == []
 
 
-def test_check_of_the_projects_own_file(data_home):
+def test_check_says_whether_it_is_the_projects_own_file(data_home):
     result = dplan("check", "annthyroid", "--home", data_home)
     assert result.exit_code == 0
-    assert "is the one that the project's figures rest on" in result.output
+    own = sha256_of(data_home / "annthyroid.parquet") == CATALOG["annthyroid"].sha256
+    edition = "the file that the project's results were produced with" if own else "a file of your own"
+    assert f"sha256: {edition}\n" in result.output
     assert "missing values: 0" in result.output
 
 
@@ -234,7 +239,7 @@ def test_check_of_what_is_missing_or_damaged(thyroid, tmp_path):
     assert "has no column 'class', so it does not hold annthyroid" in result.output
     pl.DataFrame({"class": ["ill"]}).write_parquet(tmp_path / "annthyroid.parquet")
     result = dplan("check", "annthyroid", "--home", tmp_path)
-    assert "column 'class' holds 'ill', which is no class of annthyroid" in result.output
+    assert "column 'class' holds 'ill', which is not a class of annthyroid" in result.output
 
 
 @pytest.mark.parametrize("command", ["list", "fetch", "prepare", "check"])

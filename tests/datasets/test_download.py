@@ -51,7 +51,7 @@ def test_interruptions_are_resumed(server, tmp_path):
 def test_a_later_run_goes_on_where_the_last_one_stopped(server, tmp_path):
     server.served.break_off_after = [120_000]
     with pytest.raises(
-        DownloadError, match=r"broke off 1 times, .* 120,000 bytes have arrived: run the same again"
+        DownloadError, match=r"failed 1 times, .* 120,000 bytes have arrived: run the same command again"
     ):
         download(f"{server.url}/a.zip", tmp_path / "a.zip", tries=1)
     assert files(tmp_path) == ["a.zip.part", "a.zip.part.version"]  # nothing that could be taken for the file
@@ -115,7 +115,7 @@ def test_an_answer_in_chunks(server, tmp_path):
     server.served.break_off_after = [120_000, 100_000]
     assert download(f"{server.url}/a.zip", tmp_path / "a.zip", pause=0).read_bytes() == CONTENT
     server.served.break_off_after = [120_000]
-    with pytest.raises(DownloadError, match=r"broke off 1 times"):
+    with pytest.raises(DownloadError, match=r"failed 1 times"):
         download(f"{server.url}/b.zip", tmp_path / "b.zip", tries=1)
     assert not (tmp_path / "b.zip").exists()
 
@@ -126,7 +126,7 @@ def test_checksum(server, tmp_path):
 
 
 def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
-    with pytest.raises(DownloadError, match=r"has the sha256 [0-9a-f]{64}, expected was 0000"):
+    with pytest.raises(DownloadError, match=r"has the sha256 [0-9a-f]{64}, expected 0000"):
         download(f"{server.url}/a.zip", tmp_path / "a.zip", sha256="0" * 64)
     assert files(tmp_path) == []
 
@@ -139,6 +139,36 @@ def test_not_found_is_told_at_once(server, tmp_path):
     assert files(tmp_path) == []
 
 
+@pytest.mark.parametrize("arrived", [0, 1000])
+def test_a_server_that_always_answers_416_is_told_after_two_requests(arrived, server, tmp_path):
+    if arrived:
+        (tmp_path / "a.zip.part").write_bytes(CONTENT[:arrived])
+        (tmp_path / "a.zip.part.version").write_text(server.served.etag)
+    server.served.failures = [416] * 50
+    with pytest.raises(DownloadError, match=r"/a\.zip answered 416"):
+        download(f"{server.url}/a.zip", tmp_path / "a.zip", pause=0)
+    assert len(server.served.requests) == (2 if arrived else 1)
+    assert files(tmp_path) == []
+
+
+@pytest.mark.parametrize("behaviour", [{}, {"say_length": False}, {"chunked": True}])
+def test_a_file_that_is_too_large_is_refused(behaviour, server, tmp_path):
+    for name, value in behaviour.items():
+        setattr(server.served, name, value)
+    seen = []
+    with pytest.raises(DownloadError, match=r"a\.zip has more than 200,000 bytes"):
+        download(
+            f"{server.url}/a.zip",
+            tmp_path / "a.zip",
+            progress=lambda *now: seen.append(now),
+            max_bytes=200_000,
+        )
+    assert len(server.served.requests) == 1
+    assert files(tmp_path) == []
+    assert all(there <= 200_000 for there, _ in seen)
+    assert download(f"{server.url}/a.zip", tmp_path / "a.zip", max_bytes=300_000).read_bytes() == CONTENT
+
+
 def test_a_server_error_is_tried_again(server, tmp_path):
     server.served.failures = [503, 500]
     assert download(f"{server.url}/a.zip", tmp_path / "a.zip", pause=0).read_bytes() == CONTENT
@@ -147,7 +177,7 @@ def test_a_server_error_is_tried_again(server, tmp_path):
 def test_no_server(server, tmp_path):
     url = server.url
     server.close()
-    with pytest.raises(DownloadError, match=r"broke off 2 times, .*refused"):
+    with pytest.raises(DownloadError, match=r"failed 2 times, .*refused"):
         download(f"{url}/a.zip", tmp_path / "a.zip", tries=2, pause=0)
 
 

@@ -10,8 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from dplan.datasets import load
-from dplan.datasets.archives import find_files
-from dplan.datasets.publishers import RAW_FILES, missing_raw_files, read_raw
+from dplan.datasets.publishers import RAW_FILES, find_files, missing_raw_files, read_raw
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +86,7 @@ def test_unsw_same_partition_twice_is_refused(tmp_path, unsw_csv):
 def test_unsw_cut_short_is_refused(tmp_path, unsw_csv):
     cut = unsw_csv[: unsw_csv.rindex(b"\r\n", 0, len(unsw_csv) // 2)]
     (tmp_path / "UNSW_NB15_testing-set.csv").write_bytes(cut)
-    with pytest.raises(ValueError, match=r"testing-set.csv has [\d,]+ rows, .*cut short"):
+    with pytest.raises(ValueError, match=r"testing-set.csv has [\d,]+ rows, .*truncated"):
         read_raw("unsw_nb15", tmp_path)
 
 
@@ -183,3 +182,52 @@ def test_a_plain_file_goes_before_an_archived_one(tmp_path):
 def test_a_broken_zip_beside_the_files_does_no_harm(tmp_path):
     (tmp_path / "half.zip").write_bytes(b"PK\x03\x04 half of it")
     assert missing_raw_files("covertype", tmp_path) == ["covtype.data"]
+
+
+def encrypted(archive: bytes) -> bytes:
+    """Set the bit that says that members are encrypted, in the local and in the central headers."""
+    data = bytearray(archive)
+    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        start = data.find(mark)
+        while start >= 0:
+            data[start + place] |= 1
+            start = data.find(mark, start + 4)
+    return bytes(data)
+
+
+def zipped(**files: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return buffer.getvalue()
+
+
+def test_an_encrypted_archive_is_one_line(tmp_path):
+    (tmp_path / "covertype.zip").write_bytes(encrypted(zipped(**{"covtype.data": b"1,2,3\n" * 100})))
+    with pytest.raises(ValueError, match=r"^.*covtype\.data is encrypted: extract the archive first$"):
+        read_raw("covertype", tmp_path)
+
+
+def test_an_encrypted_or_damaged_archive_within_an_archive_is_one_line(tmp_path):
+    inner = zipped(**{"covtype.data": b"1,2,3\n" * 100})
+    (tmp_path / "covertype.zip").write_bytes(encrypted(zipped(**{"inner.zip": inner})))
+    with pytest.raises(FileNotFoundError, match=r"lacks covtype\.data of covertype"):
+        read_raw("covertype", tmp_path)
+    (tmp_path / "covertype.zip").write_bytes(zipped(**{"inner.zip": inner[:-30]}))
+    with pytest.raises(FileNotFoundError, match=r"lacks covtype\.data of covertype"):
+        read_raw("covertype", tmp_path)
+
+
+def test_a_damaged_member_or_unknown_compression_is_one_line(tmp_path):
+    whole = zipped(**{"covtype.data": bytes(range(256)) * 50})
+    start = 30 + len("covtype.data")
+    (tmp_path / "covertype.zip").write_bytes(whole[:start] + b"\xff" * 20 + whole[start + 20 :])
+    with pytest.raises(ValueError, match=r"covtype\.data is damaged .*: remove it and fetch it again"):
+        read_raw("covertype", tmp_path)
+    place = whole.find(b"PK\x01\x02") + 10
+    (tmp_path / "covertype.zip").write_bytes(
+        whole[:8] + b"\x63\x00" + whole[10:place] + b"\x63\x00" + whole[place + 2 :]
+    )
+    with pytest.raises(ValueError, match=r"covtype\.data is damaged .*: remove it and fetch it again"):
+        read_raw("covertype", tmp_path)

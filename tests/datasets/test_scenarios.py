@@ -95,16 +95,17 @@ def test_scenario(id, dataset):
 
 
 @pytest.mark.parametrize(
-    ("id", "dimensions"),
+    "id",
     [
-        ("unsw_nb15/dos-v1", 196),
-        ("annthyroid/hypothyroid-pollution12-v1", 21),
-        ("har/upstairs-pollution6-v1", 265),
-        ("covertype/cottonwood-pollution8-v1", 54),
+        "unsw_nb15/dos-v1",
+        "annthyroid/hypothyroid-pollution12-v1",
+        "har/upstairs-pollution6-v1",
+        "covertype/cottonwood-pollution8-v1",
     ],
 )
-def test_prepared_features(id, dimensions, dataset):
+def test_prepared_features(id, dataset):
     task = scenario(id, dataset=dataset(scenario_id(id).dataset))
+    dimensions = task.dataset.dimensions
     assert task.X.shape == (len(task.y), dimensions)
     assert task.X_test.shape == (len(task.y_test), dimensions)
     for X in (task.X, task.X_test):
@@ -227,7 +228,7 @@ def test_any_contamination(contamination):
     [
         (
             {"id": "covertype-mini/oak-v1"},
-            "no scenario is called 'covertype-mini/oak-v1': for example covertype-mini/cot",
+            "unknown scenario 'covertype-mini/oak-v1': for example covertype-mini/cot",
         ),
         ({"id": "mnist/7-v1"}, "data sets are unsw_nb15, annthyroid"),
         ({"seed": -1}, "seed must be 0 or more, not -1"),

@@ -8,7 +8,7 @@ from sklearn.metrics import roc_auc_score
 import dplan
 from dplan import DPLANEnsemble
 from dplan._kernels import perceptron
-from dplan._kernels.neighbours import mean_nearest_distance, sample_sizes
+from dplan._kernels.neighbours import sample_sizes
 from dplan._kernels.trees import some_trees, sum_of_leaves
 from dplan.detectors import ensemble
 from dplan.detectors._members import Member, agent_weights, standardised
@@ -61,19 +61,6 @@ def test_the_score_is_the_weighted_sum_of_standardised_members(fitted):
     np.testing.assert_allclose(fitted.anomaly_score(X), standard @ fitted.member_weights_, atol=1e-4)
     assert fitted.member_weights_[:-2].sum() == pytest.approx(1)
     assert fitted.member_weights_[-2:].tolist() == pytest.approx([0.5, 0.1])
-
-
-@pytest.mark.parametrize("n_columns", [1, 5, 60])
-def test_nearest_neighbours_are_the_nearest(n_columns):
-    rng = np.random.default_rng(0)
-    rows = rng.random((700, n_columns), dtype=np.float32)
-    neighbours = rng.random((3, 40, n_columns), dtype=np.float32)
-    rows[:40] = neighbours[1]  # distances of zero, which differences of products would miss
-    found = mean_nearest_distance(neighbours, rows)
-    exact = np.mean([cdist(rows, sample).min(axis=1) for sample in neighbours], axis=0)
-    np.testing.assert_allclose(found, exact, atol=1e-4)
-    alone = [mean_nearest_distance(neighbours, rows[i : i + 1])[0] for i in range(300)]
-    np.testing.assert_array_equal(alone, found[:300])  # whatever stands beside a row
 
 
 @pytest.mark.parametrize("n_unlabelled", [1, 2, 3, 5, 17, 1000, 4095, 4096, 10**6])

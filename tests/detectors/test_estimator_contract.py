@@ -16,6 +16,7 @@ def expected_failures(estimator):
     return {"check_outliers_train": reason, "check_outliers_fit_predict": reason}
 
 
+@pytest.mark.any_processor
 @pytest.mark.filterwarnings("ignore::dplan.NoLabelsWarning")
 @parametrize_with_checks(list(QUICK.values()), expected_failed_checks=expected_failures)
 def test_scikit_learn_conventions(estimator, check):

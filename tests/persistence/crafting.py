@@ -37,7 +37,9 @@ class Draft:
     def __init__(self, description: dict[str, Any], tensors: Tensors) -> None:
         self.description = copy.deepcopy(description)
         self.tensors = {name: tensor.copy() for name, tensor in tensors.items()}
-        self.header: list[Callable[[dict[str, Any]], object]] = []  # what happens to the header at the very end
+        self.header: list[
+            Callable[[dict[str, Any]], object]
+        ] = []  # what happens to the header at the very end
         self.tail = b""
         self.nesting = 0
 
@@ -211,7 +213,9 @@ def many_levels(draft: Draft, rng: Rng, other: Draft) -> None:
 def an_odd_number(draft: Draft, rng: Rng, other: Draft) -> None:
     tensor = draft.tensors[_one(rng, draft.tensors)]
     odd = _ODD_FLOATS if tensor.dtype.kind == "f" else [*_ODD_INTEGERS, len(tensor), len(tensor) - 1]
-    fitting = [number for number in odd if tensor.dtype.kind == "f" or abs(number) < 2 ** (8 * tensor.itemsize - 1)]
+    fitting = [
+        number for number in odd if tensor.dtype.kind == "f" or abs(number) < 2 ** (8 * tensor.itemsize - 1)
+    ]
     number = _one(rng, fitting)
     with np.errstate(all="ignore"):
         match rng.integers(4):
@@ -244,9 +248,9 @@ def another_shape(draft: Draft, rng: Rng, other: Draft) -> None:
     draft.tensors[name] = _one(
         rng,
         [
-            *(tensor[:0], tensor[:1], tensor[:-1], tensor[1:], tensor.ravel(), tensor.T, tensor[None], tensor[..., None]),
-            *(np.concatenate([tensor, tensor]), np.concatenate([tensor] * 50), tensor.reshape(-1)[:1].reshape(())),
-            tensor[..., :0],
+            *(tensor[:0], tensor[:1], tensor[:-1], tensor[1:], tensor[..., :0]),
+            *(tensor.ravel(), tensor.T, tensor[None], tensor[..., None], tensor.reshape(-1)[:1].reshape(())),
+            *(np.concatenate([tensor, tensor]), np.concatenate([tensor] * 50)),
         ],
     )
 
@@ -298,7 +302,9 @@ def _set_trees(draft: Draft, name: str, roots: Any, depths: Any, children: Any, 
 def leaves_that_claim_depth(draft: Draft, rng: Rng, other: Draft) -> None:
     n = int(rng.integers(1, 30_001))
     nodes = np.arange(n)
-    _set_trees(draft, _forest(draft, rng), nodes, _one(rng, [0, 1, n, 30_000]), np.stack([nodes, nodes], axis=1))
+    _set_trees(
+        draft, _forest(draft, rng), nodes, _one(rng, [0, 1, n, 30_000]), np.stack([nodes, nodes], axis=1)
+    )
 
 
 def a_deep_chain(draft: Draft, rng: Rng, other: Draft) -> None:

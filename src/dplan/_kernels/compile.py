@@ -21,5 +21,17 @@ def compiled(function: Function) -> Function:
     A division by zero gives inf or NaN as in NumPy instead of an exception, because the check would keep
     loops from being vectorised. The interpreter lock is released while a kernel runs.
     """
-    kernel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST_SUMS)(function)
+    return _compiled(function, _FAST_SUMS)
+
+
+def compiled_exactly(function: Function) -> Function:
+    """Do the same for a kernel that scores: operations stay in the order in which they are written.
+
+    So a row's result cannot depend on its place in a loop, and is the same on every processor.
+    """
+    return _compiled(function, set())
+
+
+def _compiled(function: Function, fastmath: set[str]) -> Function:
+    kernel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=fastmath)(function)
     return cast(Function, kernel)

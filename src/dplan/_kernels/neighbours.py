@@ -3,16 +3,16 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels.compile import compiled
+from dplan._kernels.compile import compiled_exactly
 from dplan._kernels.perceptron import Floats
+from dplan._kernels.tile import LANES, NO_FLOOR, NO_SHIFT, tile
 
 # Neighbours are looked for in several small samples, and the distances averaged: in a sample of this size a hidden
 # anomaly seldom finds one of its own kind (LeSiNN: Pang, Ting, Albrecht, 2015).
 N_SAMPLES, SAMPLE_ROWS = 4, 256
 
-_LANES = 16
-_ROWS_AT_ONCE = 256  # whose products with all neighbours stay in the cache,
-_MOST_PRODUCTS = 2**24  # unless there are far more neighbours than we draw
+_TOGETHER = 4  # neighbours whose distances are summed side by side
+_many, _one = tile(_TOGETHER, squared_gaps=True), tile(1, squared_gaps=True)
 
 
 def sample_sizes(n_unlabelled: int) -> tuple[int, int]:
@@ -28,60 +28,52 @@ def sample_sizes(n_unlabelled: int) -> tuple[int, int]:
     return n_samples, min(SAMPLE_ROWS, n_rows // n_samples)
 
 
-@compiled
 def mean_nearest_distance(neighbours: Floats, rows: Floats) -> NDArray[np.float64]:
     """Return the distance of each row to the nearest row of a sample, averaged over samples (samples, rows, columns).
 
-    Of all neighbours, the one with the largest x·z - z²/2 is the nearest, which one matrix product tells; the distance
-    to it is then taken exactly, because the difference of large products would not see small distances.
+    Every distance is a sum of squared gaps. A difference of products of rows would not see small distances between
+    large rows.
+
+    Examples
+    --------
+    >>> samples = np.array([[[0.0], [5.0]], [[1.0], [9.0]]], dtype=np.float32)
+    >>> mean_nearest_distance(samples, np.array([[5.0], [0.0]], dtype=np.float32))
+    array([2. , 0.5])
     """
+    return _mean_nearest_distance(np.ascontiguousarray(neighbours), np.ascontiguousarray(rows))
+
+
+@compiled_exactly
+def _mean_nearest_distance(neighbours: Floats, rows: Floats) -> NDArray[np.float64]:
     n_samples, n_each, n_columns = neighbours.shape
-    every = neighbours.reshape(n_samples * n_each, n_columns)
-    half_squares = np.empty(len(every), dtype=np.float32)
-    for j in range(len(every)):
-        total = np.float32(0)
+    turned = np.zeros((n_columns, LANES), dtype=np.float32)  # some rows, one in each lane
+    squares, nearest = np.empty((_TOGETHER, LANES), dtype=np.float32), np.empty(LANES, dtype=np.float32)
+    shift, right, out = NO_SHIFT.ctypes.data, turned.ctypes.data, squares.ctypes.data
+    sums = np.empty(LANES)
+    distances = np.empty(len(rows))
+    for start in range(0, len(rows), LANES):
+        n_lanes = min(LANES, len(rows) - start)
         for column in range(n_columns):
-            total += every[j, column] * every[j, column]
-        half_squares[j] = total / 2
-    distances = np.zeros(len(rows))
-    lanes = np.empty(_LANES, dtype=np.float32)
-    at_once = max(1, min(_ROWS_AT_ONCE, _MOST_PRODUCTS // len(every)))
-    for start in range(0, len(rows), at_once):
-        products = np.dot(rows[start : start + at_once], every.T)
-        for i in range(len(products)):
-            for sample in range(n_samples):
-                first, last = sample * n_each, (sample + 1) * n_each
-                nearest = first + _highest(products[i, first:last], half_squares[first:last], lanes)
-                distances[start + i] += _distance(rows[start + i], every[nearest])
-    distances /= n_samples
+            for lane in range(n_lanes):
+                turned[column, lane] = rows[start + lane, column]
+        sums[:] = 0
+        for sample in range(n_samples):
+            nearest[:] = np.inf
+            j = 0
+            while j < n_each:
+                left, many = neighbours[sample, j].ctypes.data, j + _TOGETHER <= n_each
+                if many:
+                    _many(left, n_columns, right, n_columns, shift, NO_FLOOR, out, LANES)
+                else:
+                    _one(left, n_columns, right, n_columns, shift, NO_FLOOR, out, LANES)
+                n_done = _TOGETHER if many else 1
+                for k in range(n_done):
+                    for lane in range(LANES):
+                        square = squares[k, lane]
+                        nearest[lane] = square if square < nearest[lane] else nearest[lane]
+                j += n_done
+            for lane in range(LANES):
+                sums[lane] += np.sqrt(np.float64(nearest[lane]))
+        for lane in range(n_lanes):
+            distances[start + lane] = sums[lane] / n_samples
     return distances
-
-
-@compiled
-def _highest(products: Floats, half_squares: Floats, lanes: Floats) -> int:
-    """Return where products less half squares are highest; every sixteenth shares a lane, which is vectorised."""
-    lanes[:] = -np.inf
-    whole = len(products) - len(products) % _LANES
-    for start in range(0, whole, _LANES):
-        for lane in range(_LANES):
-            value = products[start + lane] - half_squares[start + lane]
-            lanes[lane] = value if value > lanes[lane] else lanes[lane]
-    best, place = np.float32(-np.inf), 0
-    for lane in range(_LANES):
-        if lanes[lane] > best:
-            best, place = lanes[lane], lane
-    while place + _LANES < whole and products[place] - half_squares[place] != best:
-        place += _LANES
-    for j in range(whole, len(products)):
-        if products[j] - half_squares[j] > best:
-            best, place = products[j] - half_squares[j], j
-    return place
-
-
-@compiled
-def _distance(first: Floats, second: Floats) -> float:
-    total = np.float32(0)
-    for column in range(len(first)):
-        gap = first[column] - second[column]
-        total += gap * gap
-    return float(np.sqrt(total))

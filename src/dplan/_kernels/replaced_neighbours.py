@@ -6,7 +6,7 @@ for all background rows at once, one neighbour after the other.
 
 import numpy as np
 
-from dplan._kernels.compile import compiled
+from dplan._kernels.compile import compiled_exactly
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.replaced_network import Changes, Indices
 
@@ -26,7 +26,7 @@ def changes_of_neighbours(
     return changes
 
 
-@compiled
+@compiled_exactly
 def _changes(
     neighbours: Floats, rows: Floats, background: Floats, feature_of: Indices, n_features: int
 ) -> Changes:
@@ -54,7 +54,7 @@ def _changes(
     return changes
 
 
-@compiled
+@compiled_exactly
 def _squares(first: Floats, second: Floats, columns: Indices) -> Floats:
     """Return squared distances in some columns."""
     squares = np.zeros((len(first), len(second)), dtype=np.float32)
@@ -68,7 +68,7 @@ def _squares(first: Floats, second: Floats, columns: Indices) -> Floats:
     return squares
 
 
-@compiled
+@compiled_exactly
 def _range(of_background: Floats) -> Floats:
     """Return the lowest and the highest of each neighbour's squared distances, as (2, neighbours)."""
     found = np.empty((2, len(of_background)), dtype=np.float32)
@@ -77,7 +77,7 @@ def _range(of_background: Floats) -> Floats:
     return found
 
 
-@compiled
+@compiled_exactly
 def _mean_nearest(of_background: Floats, background_range: Floats, of_row: Floats, n_samples: int) -> float:
     """Return the mean distance of background rows to their nearest neighbours, averaged over samples as well.
 

@@ -7,8 +7,8 @@ rows if the feature alone comes from the row, then of the row's score if the fea
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels import perceptron
-from dplan._kernels.compile import compiled
+from dplan._kernels import perceptron, product
+from dplan._kernels.compile import compiled_exactly
 from dplan._kernels.perceptron import Floats, Sizes
 
 Indices = NDArray[np.int64]
@@ -33,7 +33,7 @@ def single_output(theta: Floats, sizes: Sizes, weights: NDArray[np.float64]) -> 
     return np.concatenate([theta[: -kernel.size - biases.size], summed]), np.append(sizes[:-1], 1)
 
 
-@compiled
+@compiled_exactly
 def changes_of_network(
     theta: Floats, sizes: Sizes, rows: Floats, background: Floats, feature_of: Indices, n_features: int
 ) -> Changes:
@@ -48,9 +48,9 @@ def changes_of_network(
     of_background = np.empty((n_features, n_background, n_units), dtype=np.float32)
     for b in range(n_background):
         of_background[:, b] = _by_feature(first, background[b], feature_of, n_features)
-    shift = perceptron.biases(theta, sizes, 0)
-    background_sums = np.dot(background, first) + shift
-    row_sums = np.dot(rows, first) + shift
+    lower = theta[: (sizes[0] + 1) * n_units]
+    background_sums = product.passed(lower, sizes[:2], background, 0)
+    row_sums = product.passed(lower, sizes[:2], rows, 0)
     changes = np.empty((2, len(rows), n_features))
     hidden = np.empty((2 * n_background, n_units), dtype=np.float32)
     for i in range(len(rows)):
@@ -58,7 +58,7 @@ def changes_of_network(
             for unit in range(n_units):
                 hidden[b, unit] = max(background_sums[b, unit], np.float32(0))
                 hidden[n_background + b, unit] = max(row_sums[i, unit], np.float32(0))
-        before = perceptron.outputs(rest, rest_sizes, hidden)
+        before = product.passed(rest, rest_sizes, hidden, len(rest_sizes) - 2)
         of_row = _by_feature(first, rows[i], feature_of, n_features)
         for feature in range(n_features):
             for b in range(n_background):
@@ -66,7 +66,7 @@ def changes_of_network(
                     change = of_row[feature, unit] - of_background[feature, b, unit]
                     hidden[b, unit] = max(background_sums[b, unit] + change, np.float32(0))
                     hidden[n_background + b, unit] = max(row_sums[i, unit] - change, np.float32(0))
-            after = perceptron.outputs(rest, rest_sizes, hidden)
+            after = product.passed(rest, rest_sizes, hidden, len(rest_sizes) - 2)
             for which in range(2):
                 total = 0.0
                 for b in range(which * n_background, (which + 1) * n_background):
@@ -75,7 +75,7 @@ def changes_of_network(
     return changes
 
 
-@compiled
+@compiled_exactly
 def _by_feature(first: Floats, row: Floats, feature_of: Indices, n_features: int) -> Floats:
     """Return what each feature of a row adds to the units of the first layer."""
     added = np.zeros((n_features, first.shape[1]), dtype=np.float32)

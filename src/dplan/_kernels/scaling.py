@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 
-from dplan._kernels.compile import compiled
+from dplan._kernels.compile import compiled_exactly
 from dplan._kernels.perceptron import Floats
 
 # A block of rows costs at most this many steps, and about as many bytes: Ctrl-C is heeded between two blocks.
@@ -44,7 +44,7 @@ def no_scale(n_columns: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return np.zeros(n_columns), np.full(n_columns, 2.0)
 
 
-@compiled
+@compiled_exactly
 def scale_rows(
     X: NDArray[np.floating], low: NDArray[np.float64], inverse: NDArray[np.float64], out: Floats
 ) -> bool:
@@ -97,18 +97,14 @@ def score_in_blocks(
     rows: NDArray[np.int64] | None = None,
     row_steps: int = 1,
 ) -> NDArray[np.float64]:
-    """Scale and score the rows of X, or some of them by number, block by block; one takes about so many steps.
-
-    Every block has the same number of rows, the last one filled up: the last bits of a product depend on its shape,
-    and the score of a row must not depend on the rows beside it.
-    """
-    size = block_rows(X.shape[1], row_steps)
-    block = np.zeros((size, X.shape[1]), dtype=np.float32)
+    """Scale and score the rows of X, or some of them by number, block by block; one takes about so many steps."""
     scores = np.empty(len(X) if rows is None else len(rows), dtype=np.float64)
-    for start in range(0, len(scores), size):
+    size = min(block_rows(X.shape[1], row_steps), len(scores))
+    block = np.empty((size, X.shape[1]), dtype=np.float32)
+    for start in range(0, len(scores), max(size, 1)):
         piece = slice(start, start + size)
         chunk = np.ascontiguousarray(X[piece] if rows is None else X[rows[piece]])
         if not scale_rows(chunk, low, inverse, block):
             assert_all_finite(X, input_name="X")  # names what was found
-        scores[piece] = score(block)[: len(chunk)]
+        scores[piece] = score(block[: len(chunk)])
     return scores

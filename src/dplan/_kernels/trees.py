@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels.compile import compiled
+from dplan._kernels.compile import compiled_exactly
 from dplan._kernels.perceptron import Floats
 
 
@@ -117,7 +117,7 @@ def join_trees(trees: Sequence[Trees]) -> Trees:
     return Trees(*(np.concatenate(parts) for parts in zip(*moved, strict=True)))
 
 
-@compiled
+@compiled_exactly
 def sum_of_leaves(trees: Trees, rows: Floats) -> NDArray[np.float64]:
     """Return the sum, over all trees, of the values of the leaves that each row ends in."""
     n_rows, n_columns = rows.shape
@@ -136,3 +136,40 @@ def sum_of_leaves(trees: Trees, rows: Floats) -> NDArray[np.float64]:
         for row in range(n_rows):
             sums[row] += trees.values[np.uint32(nodes[row])]
     return sums
+
+
+def isolation(forest: Trees, usual_path_length: float, rows: Floats) -> NDArray[np.float64]:
+    """Return the score of each row by an isolation forest whose leaves are path lengths, in (0, 1].
+
+    It is 2^(-mean path length / usual path length).
+
+    Examples
+    --------
+    >>> stump = complete_trees(np.zeros((1, 1), np.int32), np.full((1, 1), 0.5, np.float32),
+    ...                        np.array([[1.0, 2.0]], np.float32))
+    >>> isolation(stump, 1.0, np.array([[0.0], [1.0]], dtype=np.float32))
+    array([0.5 , 0.25])
+    """
+    return exp2(sum_of_leaves(forest, rows) / (-len(forest.roots) * usual_path_length))
+
+
+def exp2(exponents: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return 2^x by additions and multiplications alone.
+
+    Those are the same to the last bit everywhere; what ``np.exp2`` returns depends on the C library and the processor.
+
+    Examples
+    --------
+    >>> exp2(np.array([-2.0, -0.5, 0.0]))
+    array([0.25      , 0.70710678, 1.        ])
+    """
+    exponents = np.maximum(exponents, -1100.0)  # from where on it is 0
+    whole = np.rint(exponents)
+    x = (exponents - whole) * np.log(2)
+    power = np.ones_like(x)
+    for k in range(
+        14, 0, -1
+    ):  # Taylor's series of e^x, which ends before the 15th term matters if |x| < 0.35
+        power = 1 + x / k * power
+    scaled: NDArray[np.float64] = np.ldexp(power, whole.astype(np.int32))
+    return scaled

@@ -1,15 +1,15 @@
-"""The paper's experiments in one command: suites, a runner that can be killed, and a report.
+"""The paper's experiments in one command: suites, a runner that survives kills, and a report.
 
 ========================  =====================================================================
-`published`               the paper's own figures, from one data file
-`suites`                  which experiments there are, and the cells that each consists of
-`cells`                   running one cell and measuring it
+`published`               the paper's own results, from one data file
+`suites`                  the experiments, and the cells that each consists of
+`cells`                   running and evaluating one cell
 `journal`                 one JSON line per finished cell, safe against kills and full disks
-`running`, `backends`     running all open cells, here or on a cluster
-`statistics`              means, Wilcoxon, Friedman and Nemenyi
-`results`                 reading a journal back as tables of figures
-`summary`                 the report's first chapter, from `agreement` and `trends`; then come `notes` by hand
-`tables`, `chapters`      the rest of the report's contents, drawn by `drawing`
-`pages`                   the report as Markdown and as one HTML page
+`runner`, `backends`      running all unfinished cells, here or on a cluster
+`configuration`           what results depend on: library versions, data, machine
+`progress`                showing progress in the terminal
+`results`                 reading a journal back: means and deviations over the runs
+`statistics`              Wilcoxon, Friedman and Nemenyi tests
+`report`                  the report as one HTML page and as Markdown
 ========================  =====================================================================
 """

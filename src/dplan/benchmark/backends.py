@@ -1,7 +1,7 @@
 """Where cells run: in this process, in local worker processes, or on a Dask cluster.
 
-Each backend is a function that yields the numbers of cells with their outcomes, in whatever order they finish. A
-cell's outcome depends on the cell alone, so the order and the number of workers change nothing in the figures.
+Each backend is a function that yields the numbers of cells with their outcomes, in the order in which they finish.
+An outcome depends on its cell alone, so the order and the number of workers do not change the results.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ Finished = tuple[int, dict[str, Any]]
 Backend = Callable[[Sequence[Cell], Path | None], Iterator[Finished]]
 
 _MOST_LOST_WORKERS = 3
-# Seconds. Polars has signals restart whatever the system waits for, so Ctrl-C is heard only between waits.
+# Seconds. Polars lets interrupted system calls restart, so Ctrl-C is noticed only between waits.
 _LONGEST_WAIT = 0.2
 
 
@@ -38,7 +38,7 @@ def one_by_one(cells: Sequence[Cell], home: Path | None) -> Iterator[Finished]:
 def on_processes(jobs: int) -> Backend:
     """Return a backend of `jobs` local processes with one BLAS thread each.
 
-    They stay for the next plan, unless this one ends early.
+    They are kept for the next plan, unless this one ends early.
     """
     if jobs == 1:
         return one_by_one
@@ -49,38 +49,38 @@ def on_processes(jobs: int) -> Backend:
         running: dict[Future[Finished], int] = {}
         lost = 0
 
-        def hand_out(worker: int) -> None:
+        def submit(worker: int) -> None:
             number = waiting.take(worker)
             if number is not None:
-                with _deaf_to_interrupts():
+                with _ignoring_interrupts():
                     call = workers[worker].submit(_in_worker, os.getpid(), number, cells[number], home)
                 running[call] = worker
 
         try:
             workers.extend(_new_worker() for _ in range(jobs - len(workers)))
             for worker in range(jobs):
-                hand_out(worker)
+                submit(worker)
             while running:
                 for call in wait(running, _LONGEST_WAIT, return_when=FIRST_COMPLETED).done:
                     worker = running.pop(call)
                     if not isinstance(call.exception(), BrokenExecutor):
                         lost = 0
-                        hand_out(worker)  # first, so that it does not wait while its last cell is recorded
+                        submit(worker)  # first, so that it does not wait while its last cell is recorded
                         yield call.result()
                         continue
-                    # A worker that was killed, by the system for want of memory for example, takes its cell with it.
-                    # That cell runs again, unless nothing else gets done any more.
+                    # A worker that was killed, for example because memory ran out, loses its cell. That cell runs
+                    # again, unless no cell gets finished any more.
                     lost += 1
                     if lost == _MOST_LOST_WORKERS:
                         raise RuntimeError(
-                            f"workers were killed {lost} times without a cell being finished, perhaps for want of "
-                            "memory: give the same command with fewer --jobs"
+                            f"workers were killed {lost} times in a row, perhaps because memory ran out: run the same "
+                            "command with fewer --jobs"
                         ) from call.exception()
                     workers[worker].shutdown(kill_workers=True)
                     workers[worker] = _new_worker()
                     waiting.take_back(worker)
-                    hand_out(worker)
-        except BaseException:  # also if whoever listens has stopped doing so
+                    submit(worker)
+        except BaseException:  # also if the caller stops iterating
             for pool in workers:
                 pool.shutdown(kill_workers=True)
             workers.clear()
@@ -90,10 +90,10 @@ def on_processes(jobs: int) -> Backend:
 
 
 class Waiting:
-    """Cells that wait, handed out so that those with the same rows go to the same worker.
+    """Waiting cells, distributed so that those with the same rows go to the same worker.
 
-    Rows are then drawn and prepared once and not once per worker. When no fresh rows are left, workers help each
-    other out.
+    Rows are then drawn and prepared once and not once per worker. When no new rows are left, workers take over
+    cells from each other.
 
     Examples
     --------
@@ -112,7 +112,7 @@ class Waiting:
         self._last: dict[int, int] = {}
 
     def take(self, worker: int) -> int | None:
-        """Give the number of the next cell for a worker, or None if nothing is left."""
+        """Return the number of the next cell for a worker, or None if nothing is left."""
         if not self._begun.get(worker):
             if self._fresh:
                 self._begun[worker] = self._fresh.popleft()
@@ -125,25 +125,25 @@ class Waiting:
         return self._last[worker]
 
     def take_back(self, worker: int) -> None:
-        """Put the cell that a worker had last in front of those that wait for it."""
+        """Put the last cell of a worker back at the front of its queue."""
         self._begun[worker].appendleft(self._last[worker])
 
 
 def _new_worker() -> Any:
-    """Return a pool of one process, so that what it is asked for next can depend on what it had before."""
+    """Return a pool of one process, so that its next cell can depend on its last one."""
     from joblib.externals.loky.process_executor import ProcessPoolExecutor
 
-    # It replaces a process that has grown large by holding many data sets. Nothing is lost, so nobody need know.
+    # It replaces a process that has grown large by holding many data sets. Nothing is lost, so there is no warning.
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
     one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     return ProcessPoolExecutor(max_workers=1, env=one_thread)
 
 
 @contextlib.contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Let processes that are started meanwhile never hear of Ctrl-C, which a terminal sends to every process.
+def _ignoring_interrupts() -> Iterator[None]:
+    """Let processes that are started meanwhile ignore Ctrl-C, which a terminal sends to every process.
 
-    The runner hears it and ends its workers; they would only print their tracebacks.
+    The runner handles it and ends its workers; they would only print tracebacks.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
@@ -172,7 +172,7 @@ def on_dask(scheduler: str, patience: float = 10.0) -> Backend:
 
     def run(cells: Sequence[Cell], home: Path | None) -> Iterator[Finished]:
         with Client(scheduler, timeout=patience, set_as_default=False) as client:  # type: ignore[no-untyped-call]
-            # A cell whose worker dies is run again on another one; dask itself counts how often.
+            # A cell whose worker dies runs again on another one; dask itself counts how often.
             futures = client.map(
                 _numbered, range(len(cells)), cells, home=home, pure=False, retries=_MOST_LOST_WORKERS
             )
@@ -193,7 +193,7 @@ def _in_worker(runner: int, number: int, cell: Cell, home: Path | None) -> Finis
 
 @cache
 def _leave_with(runner: int) -> None:
-    """End this worker soon after its runner has ended: one that is killed cannot tell its workers."""
+    """End this worker soon after its runner has ended: a runner that is killed cannot end its workers."""
 
     def watch() -> None:
         while os.getppid() == runner:

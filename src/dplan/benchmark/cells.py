@@ -1,11 +1,11 @@
-"""One cell: one method, fitted once on one data set with one seed, and measured."""
+"""One cell: one method, fitted once on one data set with one seed, and evaluated."""
 
 import hashlib
 import json
 import time
 import traceback
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,20 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from dplan import variants
-from dplan.benchmark.metrics import SortedScores, measure
 from dplan.datasets import Task, load, scenario
+from dplan.datasets.registry import CATALOG
+from dplan.detectors import variants
 from dplan.detectors._registry import list_detectors
+from dplan.metrics import RankedScores, precision_at
 
-__all__ = ["Cell", "create", "full_parameters", "method_names", "run_cell"]
+__all__ = ["TOPS", "Cell", "create", "evaluate", "identity", "method_names", "metrics", "run_cell"]
 
+TOPS = (50, 100, 500)
+PLACE = ("suite", "dataset", "x", "scenario", "method", "seed", "protocol")
 _CHECKPOINT_STEPS = 10_000
-_NOT_PARAMETERS = {"random_state", "callback", "verbose"}
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What is run: everything that its figures depend on, but for versions and the data's contents.
+    """What is run.
 
     Attributes
     ----------
@@ -36,13 +38,16 @@ class Cell:
     dataset : str
         The paper's name of the data set: its first known anomaly class.
     x : float or None
-        Where it stands in a sweep: known classes, per cent of pollution, or hidden units.
+        Its position in a sweep: known classes, per cent of pollution, or hidden units.
     scenario, seed, protocol : str, int, str
         As `dplan.datasets.scenario` takes them; the seed is the detector's, too.
     method : str
         A detector of `dplan.list_detectors` or a variant of `dplan.variants`.
     parameters : mapping
-        All parameters of the method.
+        Parameters that the suite itself sets; they follow from `suite` and `x`.
+    changed : mapping
+        Parameters that differ from the method's defaults beyond that. These are recorded; the defaults belong to the
+        version of the detector.
     """
 
     suite: str
@@ -52,26 +57,42 @@ class Cell:
     method: str
     seed: int
     protocol: str
-    parameters: Mapping[str, Any] = field(repr=False)
-
-    @property
-    def place(self) -> tuple[str, str, float | None, str, int, str]:
-        """Where its figures stand in the report; no two cells of one journal may have the same."""
-        return self.suite, self.dataset, self.x, self.method, self.seed, self.protocol
+    parameters: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    changed: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def rows(self) -> tuple[str, int, str]:
         """What decides which rows it learns from: with the protocol `fixed`, all seeds have the same."""
         return self.scenario, self.seed if self.protocol == "resampled" else 0, self.protocol
 
-    def key(self, configuration: str) -> str:
-        """Name the cell by everything that its figures depend on."""
-        text = json.dumps([asdict(self), configuration], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+    def record(self) -> dict[str, Any]:
+        """Return what the journal says about the cell, apart from its results."""
+        place = {name: getattr(self, name) for name in PLACE}
+        changed = {"changed": dict(self.changed)} if self.changed else {}
+        version = CATALOG[self.scenario.split("/")[0]].version
+        return {**place, "version": _detector_class(self.method).version, "data_version": version, **changed}
+
+
+def identity(record: Mapping[str, Any]) -> tuple[str, str]:
+    """Tell which cell a record is of: where its results belong, and which parameters were changed.
+
+    Neither file names nor versions are part of it, so that moving code or renaming a parameter orphans no record.
+
+    Examples
+    --------
+    >>> cell = Cell("table2", "dos", None, "unsw_nb15/dos-v1", "IForest", 0, "fixed", changed={"bootstrap": True})
+    >>> identity(cell.record())
+    ('["table2", "dos", null, "unsw_nb15/dos-v1", "IForest", 0, "fixed"]', '{"bootstrap": true}')
+    """
+    changed = dict(record.get("changed", {}))
+    if changed and record["method"] in method_names():  # and not a detector that is gone
+        renamed = _detector_class(record["method"])._renamed
+        changed = {renamed.get(name, name): value for name, value in changed.items()}
+    return json.dumps([record[name] for name in PLACE]), json.dumps(changed, sort_keys=True)
 
 
 def method_names() -> list[str]:
-    """List everything that can stand in a cell: all detectors, then the variants of DPLAN.
+    """List everything that a cell can run: all detectors, then the variants of DPLAN.
 
     Examples
     --------
@@ -94,50 +115,80 @@ def create(method: str, **parameters: Any) -> Any:
     return next(entry for entry in list_detectors() if entry.name == method).create(**parameters)
 
 
-def full_parameters(method: str, changed: Mapping[str, Any]) -> dict[str, Any]:
-    """Give all parameters of a method, so that a record says what ran even if a default changes later.
-
-    Examples
-    --------
-    >>> full_parameters("DPLAN", {"n_steps": 500})["n_steps"]
-    500
-    """
-    every = create(method, **changed).get_params()
-    return {name: value for name, value in every.items() if name not in _NOT_PARAMETERS}
+@cache
+def _detector_class(method: str) -> Any:
+    return type(create(method))
 
 
 def run_cell(cell: Cell, home: Path | None) -> dict[str, Any]:
-    """Run a cell and return its figures, or the traceback of what went wrong; it raises nothing."""
+    """Run a cell and return its results, or the traceback of what went wrong; it raises nothing."""
     started = time.perf_counter()
     try:
-        outcome = {"status": "done", **_figures(cell, home)}
+        task = _task(*cell.rows, home)
+        watch = _Checkpoints(task) if cell.suite == "steps" else None
+        parameters = {**cell.changed, **cell.parameters}
+        detector = create(cell.method, **parameters, random_state=cell.seed, callback=watch)
+        outcome = {"status": "done", **evaluate(detector, task)}
+        if watch:
+            outcome["fit_seconds"] -= watch.seconds
+            outcome["curve"] = watch.curve
+        synthetic = [f"{task.n_synthetic} synthetic anomalies"] if task.n_synthetic else []
+        if task.notes or synthetic:
+            outcome["notes"] = [*task.notes, *synthetic]
     except Exception as error:
         outcome = {"status": "failed", "error": repr(error), "traceback": traceback.format_exc()}
     return {**outcome, "seconds": time.perf_counter() - started}
 
 
-def _figures(cell: Cell, home: Path | None) -> dict[str, Any]:
-    task = _task(*cell.rows, home)
-    X, X_test = task.X, task.X_test
-    watch = _Checkpoints(task, X_test) if cell.suite == "steps" else None
-    detector = create(cell.method, **cell.parameters, random_state=cell.seed, callback=watch)
+def evaluate(detector: Any, task: Task) -> dict[str, Any]:
+    """Fit a detector on a task and return its metrics on the test rows, with the seconds to fit and to score.
+
+    Examples
+    --------
+    >>> found = evaluate(create("LogisticBaseline"), scenario("covertype-mini/cottonwood-v1"))
+    >>> found["auc_roc_known"] > 0.95, found["fit_seconds"] > 0
+    (True, True)
+    """
+    X, X_test = task.X, task.X_test  # prepared on first access, which must not be timed
     with _thread_pools().limit(limits=1):
         started = time.perf_counter()
         detector.fit(X, task.y)
         fitted = time.perf_counter()
         scores = detector.anomaly_score(X_test)
         scored = time.perf_counter()
-    figures = measure(task, scores)
-    figures["fit_seconds"] = fitted - started - (watch.seconds if watch else 0.0)
-    figures["score_seconds"] = scored - fitted
-    if watch:
-        figures["curve"] = watch.curve
-    if task.notes or task.n_synthetic:
-        figures["notes"] = [
-            *task.notes,
-            *([f"{task.n_synthetic} synthetic anomalies"] if task.n_synthetic else []),
-        ]
-    return figures
+    return {**metrics(task, scores), "fit_seconds": fitted - started, "score_seconds": scored - fitted}
+
+
+def metrics(task: Task, scores: NDArray[np.floating]) -> dict[str, Any]:
+    """Return every metric that the report needs; None where a group of anomalies is empty.
+
+    Each group of anomalies is ranked against the normal rows alone.
+
+    Examples
+    --------
+    >>> task = scenario("covertype-mini/cottonwood-v1")
+    >>> perfect = metrics(task, (task.y_test > 0).astype(float))
+    >>> perfect["auc_pr"], perfect["auc_pr_unknown"], perfect["classes"]["douglas-fir"]
+    (1.0, 1.0, [1.0, 1.0])
+    >>> perfect["precision_at"]["50"], perfect["anomalies"], perfect["test_rows"]
+    (1.0, 320, 4320)
+    """
+    normal = task.y_test == 0
+    ranked = RankedScores(scores)
+    found: dict[str, Any] = {}
+    for suffix, group in (("", ~normal), ("_known", task.known_mask), ("_unknown", task.unknown_mask)):
+        found[f"auc_pr{suffix}"], found[f"auc_roc{suffix}"] = ranked.areas(group, normal) or (None, None)
+    classes = {name: ranked.areas(task.y_test == k, normal) for k, name in enumerate(task.classes) if k > 0}
+    return {
+        **found,
+        "classes": {name: list(areas) for name, areas in classes.items() if areas},
+        "known": [task.classes[number] for number in task.known],
+        "precision_at": {str(top): precision_at(top, ~normal, scores) for top in TOPS},
+        "test_rows": len(normal),
+        "anomalies": int((~normal).sum()),
+        # Tells whether two runs gave the same scores to the last bit.
+        "scores_sha256": hashlib.sha256(np.ascontiguousarray(scores).tobytes()).hexdigest()[:16],
+    }
 
 
 @cache
@@ -152,23 +203,23 @@ def _task(id: str, seed: int, protocol: str, home: Path | None) -> Task:
 
 
 class _Checkpoints:
-    """A callback that judges the agent on the way, so that one training gives the whole curve."""
+    """A callback that evaluates the agent during training, so that one training gives the whole curve."""
 
-    def __init__(self, task: Task, X_test: NDArray[np.float32]) -> None:
-        self._truth, self._X_test = task.y_test > 0, X_test
+    def __init__(self, task: Task) -> None:
+        self._anomalous, self._X_test = task.y_test > 0, task.X_test
         self._rewards: list[float] = []
         self._episodes = 0
         self.curve: list[dict[str, float]] = []
         self.seconds = 0.0
 
-    def __call__(self, detector: Any, figures: Mapping[str, float]) -> None:
+    def __call__(self, detector: Any, progress: Mapping[str, float]) -> None:
         started = time.perf_counter()
         self._episodes += 1
-        self._rewards.append(figures["reward"])
+        self._rewards.append(progress["reward"])
         steps = min(self._episodes * detector.episode_steps, detector.n_steps)
         if steps % _CHECKPOINT_STEPS == 0 or steps == detector.n_steps:
-            ranked = SortedScores(detector.anomaly_score(self._X_test))
-            auc_pr, auc_roc = ranked.areas(self._truth, ~self._truth) or (0.0, 0.0)
+            ranked = RankedScores(detector.anomaly_score(self._X_test))
+            auc_pr, auc_roc = ranked.areas(self._anomalous, ~self._anomalous) or (0.0, 0.0)
             reward = float(np.mean(self._rewards))
             self.curve.append({"steps": steps, "auc_pr": auc_pr, "auc_roc": auc_roc, "reward": reward})
             self._rewards.clear()

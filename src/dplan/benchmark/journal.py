@@ -1,15 +1,16 @@
 """The journal of a benchmark: one JSON line per finished cell, which survives kills and full disks.
 
-A line is written in one go and forced to disk before the next cell counts as finished. Whatever kills the
-runner can therefore only tear the last line, and only a torn last line is forgiven: the runner cuts it off, the
-report looks past it. One runner at a time holds the lock on a folder; the operating system frees it when the
-runner ends, however it ends.
+A line is written in one piece and forced to disk before its cell counts as finished. Killing the runner can
+therefore only tear the last line, and only a torn last line is tolerated: the runner removes it, the report
+ignores it. One runner at a time holds the lock on a folder; the operating system releases it when the runner
+ends, however it ends.
 """
 
 import contextlib
 import gzip
 import json
 import os
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +26,19 @@ _LOCK_NAME = "journal.lock"
 
 Record = dict[str, Any]
 
+# The fields that a record must have, and their types: of every record of a kind, and of cells that are done or failed.
+_NUMBER, _OPTIONAL_NUMBER = (int, float), (int, float, type(None))
+_FIELDS: dict[str, dict[str, Any]] = {
+    "run": {"command": str, "time": str, "versions": dict, "data": dict, "partial": dict, "machine": dict,
+            "workers": int},
+    "cell": {"suite": str, "dataset": str, "x": _OPTIONAL_NUMBER, "scenario": str, "method": str, "seed": int,
+             "protocol": str, "status": str},
+    "done": {"auc_pr": _NUMBER, "auc_roc": _NUMBER, "classes": dict, "known": list, "precision_at": dict,
+             "fit_seconds": _NUMBER, "score_seconds": _NUMBER}
+    | {f"auc_{curve}_{group}": _OPTIONAL_NUMBER for curve in ("pr", "roc") for group in ("known", "unknown")},
+    "failed": {"error": str, "traceback": str},
+}  # fmt: skip
+
 
 class Journal:
     """The open journal of a folder, locked against other runners until it is closed.
@@ -34,9 +48,9 @@ class Journal:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with Journal(folder) as journal:
-    ...         journal.append({"kind": "cell", "auc_pr": 0.5})
+    ...         journal.append({"kind": "note", "text": "hello"})
     ...     read_journal(folder)
-    [{'kind': 'cell', 'auc_pr': 0.5}]
+    [{'kind': 'note', 'text': 'hello'}]
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -51,7 +65,7 @@ class Journal:
                 _lock(lock, self.folder)
                 if not self.path.exists() and (self.folder / _PACKED_NAME).exists():
                     raise JournalError(
-                        f"the journal in {self.folder} is compressed: unpack it first, with gunzip {_PACKED_NAME} there"
+                        f"the journal in {self.folder} is compressed: run `gunzip {_PACKED_NAME}` there first"
                     )
                 self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
                 undo.callback(os.close, self._file)
@@ -67,7 +81,7 @@ class Journal:
             self._closing = undo.pop_all()
 
     def append(self, record: Record) -> None:
-        """Add a record; once this returns, it is on disk."""
+        """Add a record; when this returns, it is on disk."""
         line = json.dumps(record, allow_nan=False).encode() + b"\n"
         size = os.fstat(self._file).st_size
         try:
@@ -80,12 +94,12 @@ class Journal:
                 os.ftruncate(self._file, size)  # works on a full disk, too
             raise JournalError(
                 f"cannot write to {self.path}: {error.strerror}. "
-                "Every cell recorded so far is kept; make room and give the same command again."
+                "All cells recorded so far are kept; free some space and run the same command again."
             ) from error
         self.records.append(record)
 
     def close(self) -> None:
-        """Close the files and free the lock."""
+        """Close the files and release the lock."""
         self._closing.close()
 
     def __enter__(self) -> Self:
@@ -98,7 +112,7 @@ class Journal:
 
 
 def read_journal(place: str | Path) -> list[Record]:
-    """Read a journal, even while a runner writes it: a folder, or the file itself, which may be compressed."""
+    """Read a journal, even while a runner is writing it: its folder, or the file itself, which may be compressed."""
     path = Path(place)
     if path.is_dir():
         candidates = [path / NAME, path / _PACKED_NAME]
@@ -106,11 +120,11 @@ def read_journal(place: str | Path) -> list[Record]:
     try:
         text = path.read_bytes()
     except OSError as error:
-        raise JournalError(f"there is no journal to read at {path}: {error.strerror}") from error
+        raise JournalError(f"cannot read a journal at {path}: {error.strerror}") from error
     if path.suffix == ".gz":
         try:
             text = gzip.decompress(text)
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, zlib.error) as error:
             raise JournalError(f"{path} is damaged: {error}") from error
     return list(_parse(text[: text.rfind(b"\n") + 1], path))
 
@@ -121,17 +135,34 @@ def _parse(text: bytes, path: Path) -> Iterator[Record]:
             record = json.loads(line)
         except ValueError as error:
             raise JournalError(
-                f"{path}, line {number} is damaged: it is no JSON. A kill cannot cause this; restore the file from a "
-                "copy, or remove the line to run its cell again."
+                f"{path}, line {number} is not valid JSON. An interrupted run cannot cause this: restore the file from "
+                "a copy, or delete the line to run its cell again."
             ) from error
-        if not isinstance(record, dict) or "kind" not in record:
-            raise JournalError(f"{path}, line {number} is no record of a benchmark")
+        problem = _problem(record)
+        if problem:
+            raise JournalError(f"{path}, line {number} is not a valid record: {problem}")
         yield record
+
+
+def _problem(record: Any) -> str:
+    """Say what is wrong with a record; empty if nothing is."""
+    if not isinstance(record, dict) or not isinstance(record.get("kind"), str):
+        return "it has no kind"
+    fields = dict(_FIELDS.get(record["kind"], {}))
+    if record["kind"] == "cell":
+        fields |= _FIELDS["done" if record.get("status") == "done" else "failed"]
+        fields |= {"curve": list} if (record.get("suite"), record.get("status")) == ("steps", "done") else {}
+    for name, types in fields.items():
+        if name not in record:
+            return f"the field {name!r} is missing"
+        if not isinstance(record[name], types):
+            return f"the field {name!r} holds {record[name]!r:.40}"
+    return ""
 
 
 def _lock(handle: int, folder: Path) -> None:
     busy = FolderInUseError(
-        f"another benchmark writes into {folder}: wait until it ends, or choose another output folder"
+        f"another benchmark is writing to {folder}: wait until it ends, or choose another output folder"
     )
     try:
         import fcntl

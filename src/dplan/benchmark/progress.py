@@ -1,4 +1,4 @@
-"""Showing progress in the terminal, or as plain lines where there is none."""
+"""Showing progress live in a terminal, or as plain lines elsewhere."""
 
 import time
 from collections.abc import Sequence
@@ -41,12 +41,12 @@ class LiveProgress:
             self._live.stop()
 
     def start(self, cells: Sequence[Cell], skipped: int) -> None:
-        """Begin to count."""
+        """Start counting."""
         self._total, self._started = len(cells), time.monotonic()
         self._last_line = self._started
         self._task = self._bar.add_task("cells", total=len(cells) + skipped, completed=skipped)
         if skipped:
-            self._console.print(f"{skipped:,} cells were finished before; {len(cells):,} to go")
+            self._console.print(f"{skipped:,} cells are already finished; {len(cells):,} to go")
         self._show()
 
     def finish(self, cell: Cell, outcome: dict[str, Any]) -> None:
@@ -85,6 +85,6 @@ class LiveProgress:
 
     def _time_left(self, over: int) -> str:
         if over == 0 or over == self._total:
-            return "time left unknown" if over == 0 and self._total else "no time left"
+            return "estimating the time left" if over == 0 and self._total else "finished"
         seconds = (time.monotonic() - self._started) / over * (self._total - over)
         return f"about {timedelta(seconds=round(seconds))} left"

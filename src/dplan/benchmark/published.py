@@ -1,6 +1,6 @@
-"""The paper's published figures, read from ``published.json`` beside this module.
+"""The paper's published results, read from ``published.json`` beside this module.
 
-Figures 2 to 5 of the paper are drawings without numbers, so only what its text says of them is there.
+Figures 2 to 5 of the paper have no numbers, so only what its text says about them is included.
 """
 
 import json
@@ -22,7 +22,7 @@ class Published(NamedTuple):
 
 @cache
 def contents() -> dict[str, Any]:
-    """Give the whole file.
+    """Return the whole file.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def methods(table: Table) -> list[str]:
 
 
 def figure(table: Table, measure: str, data_set: str, method: str) -> Published | None:
-    """Look a figure up, or give None where the paper has none.
+    """Return a result, or None where the paper has none.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def figure(table: Table, measure: str, data_set: str, method: str) -> Published 
 
 
 def average(table: Table, measure: str, method: str) -> Published | None:
-    """Look the average over the 13 data sets up.
+    """Return the average over the 13 data sets.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def average(table: Table, measure: str, method: str) -> Published | None:
 
 
 def p_value(table: Table, measure: str, method: str) -> float | None:
-    """Look up how probable such a difference from DPLAN would be by chance.
+    """Return the p-value of the difference from DPLAN.
 
     Examples
     --------

@@ -1,17 +1,28 @@
-"""Reading a journal back: which cells are there, and their figures over the runs."""
+"""Reading a journal back: which cells are there, and their metrics over the runs."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
+from dplan.benchmark.cells import TOPS, identity
 from dplan.benchmark.journal import read_journal
 
-__all__ = ["Results", "Spread", "spread"]
+__all__ = ["Groups", "Results", "Spread"]
 
 Cell = dict[str, Any]
+_PLACE = {
+    "suite": pl.String,
+    "protocol": pl.String,
+    "dataset": pl.String,
+    "x": pl.Float64,
+    "method": pl.String,
+}
+_METRICS = tuple(f"auc_{curve}{group}" for curve in ("pr", "roc") for group in ("", "_known", "_unknown"))
+_SECONDS = ("fit_seconds", "score_seconds")
 
 
 class Spread(NamedTuple):
@@ -19,6 +30,10 @@ class Spread(NamedTuple):
 
     mean: float
     deviation: float
+    runs: int
+
+
+Groups = dict[tuple[str, float | None, str], Spread]  # by data set, x and method
 
 
 class Results:
@@ -36,26 +51,36 @@ class Results:
     Examples
     --------
     >>> def cell(method, seed, auc_pr):
-    ...     return {"kind": "cell", "key": f"{method}{seed}", "status": "done", "suite": "table2", "dataset": "dos",
-    ...             "x": None, "method": method, "seed": seed, "protocol": "fixed", "auc_pr": auc_pr}
+    ...     return {"kind": "cell", "status": "done", "suite": "table2", "dataset": "dos",
+    ...             "scenario": "unsw_nb15/dos-v1", "x": None, "method": method, "seed": seed, "protocol": "fixed",
+    ...             "auc_pr": auc_pr}
     >>> results = Results([cell("DPLAN", 0, 0.6), cell("DPLAN", 1, 0.8), cell("DUA", 0, 0.5)])
     >>> results.matrix("table2", "fixed", "auc_pr", ["dos"], ["DPLAN", "DUA"]).round(3).tolist()
     [[0.7, 0.5]]
     """
 
     def __init__(self, records: Iterable[dict[str, Any]]) -> None:
-        last: dict[str, Cell] = {}
+        last: dict[tuple[str, str], Cell] = {}
         self.runs: list[dict[str, Any]] = []
         for record in records:
             if record["kind"] == "run":
                 self.runs.append(record)
-            elif record["kind"] == "cell" and last.get(record["key"], {}).get("status") != "done":
-                last[record["key"]] = record
-        self.cells = [cell for cell in last.values() if cell["status"] == "done"]
-        self.failed = [cell for cell in last.values() if cell["status"] != "done"]
-        # Parallel workers finish in any order; a report does not depend on it.
-        for cells in (self.cells, self.failed):
-            cells.sort(key=lambda cell: (cell["x"] or 0, cell["seed"], cell["key"]))
+            elif record["kind"] == "cell" and last.get(identity(record), {}).get("status") != "done":
+                last[identity(record)] = record
+        # Parallel workers finish in any order; a report must not depend on it.
+        ordered = sorted(last.values(), key=lambda cell: (cell["x"] or 0, cell["seed"], identity(cell)))
+        self.cells = [cell for cell in ordered if cell["status"] == "done"]
+        self.failed = [cell for cell in ordered if cell["status"] != "done"]
+        schema = {**_PLACE, **dict.fromkeys((*_METRICS, *_SECONDS, *map(str, TOPS)), pl.Float64)}
+        self._table = pl.DataFrame(
+            [{**cell, **cell.get("precision_at", {})} for cell in self.cells], schema=schema, strict=False
+        )
+        points = [
+            {**{name: cell[name] for name in _PLACE}, **point, "x": float(point["steps"])}
+            for cell in self.cells
+            for point in cell.get("curve", ())
+        ]
+        self._curves = pl.DataFrame(points, schema={**_PLACE, "auc_pr": pl.Float64, "reward": pl.Float64})
 
     @classmethod
     def read(cls, place: str | Path) -> "Results":
@@ -63,49 +88,48 @@ class Results:
         return cls(read_journal(place))
 
     def select(self, suite: str, protocol: str | None = None) -> list[Cell]:
-        """Give the finished cells of a suite."""
+        """Return the finished cells of a suite."""
         return [
             cell for cell in self.cells if cell["suite"] == suite and protocol in (None, cell["protocol"])
         ]
 
     def protocols(self, suite: str) -> list[str]:
-        """List the protocols that a suite was run under."""
+        """List the protocols that a suite was run with."""
         return sorted({cell["protocol"] for cell in self.select(suite)})
 
     def names(self, suite: str, what: str, order: Iterable[str], protocol: str | None = None) -> list[str]:
-        """List the methods or data sets of a suite: known ones in the given order, then the others."""
+        """List the methods or data sets of a suite: those in `order` first, then the others."""
         there = {cell[what] for cell in self.select(suite, protocol)}
         first = [name for name in dict.fromkeys(order) if name in there]
         return first + sorted(there - set(first))
 
-    def groups(
-        self, suite: str, protocol: str, read: Callable[[Cell], float | None]
-    ) -> dict[tuple[str, float | None, str], Spread]:
-        """Give mean and deviation over the runs by (data set, x, method), leaving out what has no figure."""
-        values: dict[tuple[str, float | None, str], list[float]] = {}
-        for cell in self.select(suite, protocol):
-            value = read(cell)
-            if value is not None:
-                values.setdefault((cell["dataset"], cell["x"], cell["method"]), []).append(value)
-        return {place: spread(group) for place, group in values.items()}
+    def groups(self, suite: str, protocol: str, metric: str) -> Groups:
+        """Return mean and deviation over the runs by (data set, x, method), where there is a value.
+
+        `metric` is a field of the cells, or the n of a precision at n.
+        """
+        return _spreads(self._table, suite, protocol, metric)
+
+    def curve(self, protocol: str, metric: str) -> Groups:
+        """Return the same along the training of the suite ``steps``; x is the number of steps."""
+        return _spreads(self._curves, "steps", protocol, metric)
 
     def matrix(
-        self, suite: str, protocol: str, measure: str, datasets: list[str], methods: list[str]
+        self, suite: str, protocol: str, metric: str, datasets: list[str], methods: list[str]
     ) -> NDArray[np.float64]:
-        """Give means over the runs, one row per data set and one column per method, NaN where there is none."""
-        groups = self.groups(suite, protocol, lambda cell: cell[measure])
-        missing = Spread(np.nan, np.nan)
+        """Return means over the runs, one row per data set and one column per method, NaN where there is none."""
+        groups = self.groups(suite, protocol, metric)
+        missing = Spread(np.nan, np.nan, 0)
         rows = [[groups.get((name, None, method), missing).mean for method in methods] for name in datasets]
         return np.array(rows, dtype=np.float64).reshape(len(datasets), len(methods))
 
 
-def spread(values: Iterable[float]) -> Spread:
-    """Give mean and standard deviation of some values.
-
-    Examples
-    --------
-    >>> spread([1.0, 3.0])
-    Spread(mean=2.0, deviation=1.0)
-    """
-    array = np.array(list(values), dtype=np.float64)
-    return Spread(float(array.mean()), float(array.std()))
+def _spreads(table: pl.DataFrame, suite: str, protocol: str, metric: str) -> Groups:
+    value = pl.col(metric)
+    found = (
+        table.filter(suite=suite, protocol=protocol)
+        .drop_nulls(metric)
+        .group_by("dataset", "x", "method", maintain_order=True)
+        .agg(value.mean().alias("mean"), value.std(ddof=0).alias("deviation"), value.len().alias("runs"))
+    )
+    return {(dataset, x, method): Spread(*spread) for dataset, x, method, *spread in found.rows()}

@@ -1,4 +1,4 @@
-"""Running the open cells of a plan, and keeping what is finished."""
+"""Running the unfinished cells of a plan, and keeping what is finished."""
 
 import time
 from collections.abc import Sequence
@@ -8,14 +8,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dplan.benchmark.backends import Backend, one_by_one
-from dplan.benchmark.cells import Cell
-from dplan.benchmark.configuration import (
-    code_fingerprint,
-    data_fingerprint,
-    differences,
-    machine,
-    versions,
-)
+from dplan.benchmark.cells import Cell, identity
+from dplan.benchmark.configuration import data_fingerprint, differences, machine, versions
 from dplan.benchmark.journal import Journal
 from dplan.benchmark.suites import SUITES, Plan, cells_of, datasets_of
 from dplan.datasets import load
@@ -25,13 +19,13 @@ __all__ = ["ConfigurationError", "Listener", "Summary", "run"]
 
 
 class Listener(Protocol):
-    """What is told of progress."""
+    """What follows the progress of a run."""
 
     def start(self, cells: Sequence[Cell], skipped: int) -> None:
-        """Tell which cells are about to run, and how many were finished before."""
+        """Receive the cells that are about to run, and how many were finished before."""
 
     def finish(self, cell: Cell, outcome: dict[str, Any]) -> None:
-        """Tell that a cell has been recorded."""
+        """Receive a cell that has just been recorded."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +49,6 @@ class Summary:
     overhead: float
 
 
-class Silence:
-    """A listener that does nothing."""
-
-    def start(self, cells: Sequence[Cell], skipped: int) -> None:
-        """Do nothing."""
-
-    def finish(self, cell: Cell, outcome: dict[str, Any]) -> None:
-        """Do nothing."""
-
-
 def run(
     plan: Plan,
     output: str | Path,
@@ -77,8 +61,8 @@ def run(
 ) -> Summary:
     """Run every cell of a plan that the folder does not have yet.
 
-    Cells that failed before are run again. A folder whose cells were made with other versions, code, data or
-    parameters is left as it is.
+    Cells that failed before are run again. A folder whose results were produced with other versions of a detector, a
+    data set or a library, with other data or with other parameters is refused and left unchanged.
 
     Parameters
     ----------
@@ -91,11 +75,11 @@ def run(
     backend : callable, default=one_by_one
         From `dplan.benchmark.backends`.
     workers : int, default=1
-        How many workers the backend has, to tell how busy they were.
+        How many workers the backend has, to compute how busy they were.
     command : str, default=""
-        The command that asked for this, for the report.
+        The command line, for the report.
     listener : Listener, optional
-        Told of progress.
+        Follows the progress.
 
     Returns
     -------
@@ -110,22 +94,17 @@ def run(
     >>> (first.done, first.skipped), (second.done, second.skipped)
     ((2, 0), (0, 2))
     """
-    listener = listener or Silence()
     cells = cells_of(plan)
     fingerprints, partial = {}, {}
     for name in datasets_of(cells):
         dataset = load(name, home)
         fingerprints[name] = data_fingerprint(dataset)
         partial[name] = list(dataset.partial)
-    code = {method: code_fingerprint(method) for method in dict.fromkeys(cell.method for cell in cells)}
-    keys = [
-        cell.key(f"{sorted(versions().items())} {code[cell.method]} {fingerprints[_dataset(cell)]}")
-        for cell in cells
-    ]
     with Journal(output) as journal:
-        finished = _check_and_list_finished(journal, cells, keys, _made_with(versions(), code, fingerprints))
-        still_open = [number for number, key in enumerate(keys) if key not in finished]
-        listener.start([cells[number] for number in still_open], len(cells) - len(still_open))
+        finished = _check_and_list_finished(journal, cells, fingerprints)
+        still_open = [number for number, cell in enumerate(cells) if identity(cell.record()) not in finished]
+        if listener is not None:
+            listener.start([cells[number] for number in still_open], len(cells) - len(still_open))
         started = time.perf_counter()
         if still_open:
             journal.append(
@@ -134,7 +113,6 @@ def run(
                     "command": command,
                     "time": datetime.now(UTC).isoformat(timespec="seconds"),
                     "versions": versions(),
-                    "code": code,
                     "data": fingerprints,
                     "partial": partial,
                     "machine": machine(),
@@ -143,35 +121,22 @@ def run(
             )
         counts = {"done": 0, "failed": 0}
         busy = capacity = 0.0
-        # Cells that are timed for their own sake share the machine with no other.
+        # Cells that are run for their timing share the machine with no other.
         together = [number for number in still_open if not SUITES[cells[number].suite].alone]
         alone = [number for number in still_open if SUITES[cells[number].suite].alone]
         for numbers, how, width in ((together, backend, workers), (alone, one_by_one, 1)):
             began = time.perf_counter()
             for place, outcome in how([cells[number] for number in numbers], home):
-                number = numbers[place]
-                journal.append(_record(cells[number], keys[number], outcome))
+                cell = cells[numbers[place]]
+                journal.append({"kind": "cell", **cell.record(), **_rounded(outcome)})
                 counts[outcome["status"]] += 1
                 busy += outcome.get("fit_seconds", 0.0) + outcome.get("score_seconds", 0.0)
-                listener.finish(cells[number], outcome)
+                if listener is not None:
+                    listener.finish(cell, outcome)
             capacity += width * (time.perf_counter() - began)
         seconds = time.perf_counter() - started
     overhead = 1.0 - busy / capacity if still_open else 0.0
     return Summary(**counts, skipped=len(cells) - len(still_open), seconds=seconds, overhead=overhead)
-
-
-def _dataset(cell: Cell) -> str:
-    return cell.scenario.split("/")[0]
-
-
-def _made_with(versions: dict[str, str], code: dict[str, str], data: dict[str, str]) -> dict[str, str]:
-    """Name everything beside cells themselves that their figures depend on."""
-    return {**versions, **{f"the code of {method}": its for method, its in code.items()}, **data}
-
-
-def _record(cell: Cell, key: str, outcome: dict[str, Any]) -> dict[str, Any]:
-    parts = ("suite", "dataset", "x", "scenario", "method", "seed", "protocol")
-    return {"kind": "cell", "key": key, **{name: getattr(cell, name) for name in parts}, **_rounded(outcome)}
 
 
 def _rounded(value: Any) -> Any:
@@ -184,25 +149,40 @@ def _rounded(value: Any) -> Any:
 
 
 def _check_and_list_finished(
-    journal: Journal, cells: Sequence[Cell], keys: Sequence[str], now: dict[str, str]
-) -> set[str]:
-    way_out = f"{journal.folder} stays as it is: choose another output folder"
-    for record in journal.records:
-        if record["kind"] == "run":
-            then = _made_with(record["versions"], record["code"], record["data"])
-            both = [name for name in now if name in then]  # other methods and data sets may join at any time
-            changed = differences({name: then[name] for name in both}, {name: now[name] for name in both})
-            if changed:
-                raise ConfigurationError(f"the cells there were made otherwise: {changed}. {way_out}")
-    wanted = {cell.place: key for cell, key in zip(cells, keys, strict=True)}
+    journal: Journal, cells: Sequence[Cell], fingerprints: dict[str, str]
+) -> set[tuple[str, str]]:
+    """Refuse a journal that the cells must not be added to; else return the identities of its finished cells."""
+    now = {**versions(), **fingerprints}
+    del now["dplan"]  # detectors and data sets have versions of their own
+    wanted = {identity(cell.record())[0]: cell.record() for cell in cells}
     finished = set()
     for record in journal.records:
-        if record["kind"] == "cell" and record["status"] == "done":
-            finished.add(record["key"])
-            place = tuple(record[name] for name in ("suite", "dataset", "x", "method", "seed", "protocol"))
-            if wanted.get(place, record["key"]) != record["key"]:
-                raise ConfigurationError(
-                    f"the cell there of {record['method']} on {record['scenario']} had other parameters or rows. "
-                    f"{way_out}"
+        if record["kind"] == "run":
+            changed = differences({**record["versions"], **record["data"]}, now)
+            if changed:
+                raise _refusal(journal, changed)
+        elif record["kind"] == "cell" and record["status"] == "done":
+            place, parameters = identity(record)
+            finished.add((place, parameters))
+            if place not in wanted:
+                continue
+            for name, what in (
+                ("version", record["method"]),
+                ("data_version", record["scenario"].split("/")[0]),
+            ):
+                then = record.get(name, 1)  # the first records had no versions
+                if then != wanted[place][name]:
+                    raise _refusal(journal, f"version of {what} was {then}, now {wanted[place][name]}")
+            if parameters != identity(wanted[place])[1]:
+                of = f"{record['method']} on {record['scenario']}"
+                raise _refusal(
+                    journal, f"parameters of {of} were {parameters}, now {identity(wanted[place])[1]}"
                 )
     return finished
+
+
+def _refusal(journal: Journal, changed: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"the results in {journal.folder} were produced with different settings: {changed}. "
+        "Choose another output folder; this one was not changed"
+    )

@@ -1,6 +1,6 @@
 """Comparing methods over data sets: Wilcoxon, Friedman, Nemenyi, wins, ties and losses.
 
-A table has one row per data set and one column per method; higher is better. Where a figure is missing, a
+A table has one row per data set and one column per method; higher is better. If a value is missing, a
 comparison of two methods leaves the data set out for both, and the comparison of all leaves it out for all.
 """
 
@@ -23,7 +23,7 @@ _TIE = 0.0005  # what a table with three digits shows as equal
 
 
 class WinsTiesLosses(NamedTuple):
-    """How often the first method is above, level with and below the second."""
+    """How often the first method is above, equal to and below the second."""
 
     wins: int
     ties: int
@@ -38,9 +38,9 @@ class Ranking(NamedTuple):
     ranks : ndarray
         Average rank of each method, 1 being best.
     p_value : float
-        Friedman's test: how probable such differences would be if all methods were alike.
+        Friedman's test: the probability of such differences if all methods were equal.
     critical_difference : float
-        Nemenyi's test: methods whose ranks differ by less are not told apart.
+        Nemenyi's test: smaller differences of ranks are not significant.
     pairs : ndarray
         Nemenyi's p-value of each pair of methods.
     n : int
@@ -55,7 +55,7 @@ class Ranking(NamedTuple):
 
 
 def wilcoxon_p_value(first: Table, second: Table) -> float | None:
-    """Return the p-value of the paired signed-rank test, as the paper reports it; None if nothing can be told.
+    """Return the p-value of the paired signed-rank test, as the paper reports it; None if there is no difference.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def wilcoxon_p_value(first: Table, second: Table) -> float | None:
     """
     from scipy.stats import wilcoxon
 
-    # Figures are read off tables, so differences that are equal there must be equal here and not 1e-17 apart.
+    # Values come from tables, so differences that are equal there must be equal here and not 1e-17 apart.
     difference = np.round((first - second)[~np.isnan(first - second)], 12)
     difference = difference[difference != 0]
     if not len(difference):
@@ -75,7 +75,7 @@ def wilcoxon_p_value(first: Table, second: Table) -> float | None:
 
 
 def wins_ties_losses(first: Table, second: Table) -> WinsTiesLosses:
-    """Count on how many data sets the first method is above, level with and below the second.
+    """Count on how many data sets the first method is above, equal to and below the second.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def rank_methods(table: Table, level: float = 0.05) -> Ranking | None:
     Parameters
     ----------
     table : ndarray of shape (n_data_sets, n_methods)
-        Figures, NaN where one is missing.
+        Results, NaN where one is missing.
     level : float, default=0.05
         Level of significance of the critical difference.
 

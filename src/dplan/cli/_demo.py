@@ -1,19 +1,21 @@
-"""The main job from beginning to end, on the embedded data: train, score, judge, look."""
+"""The main task from beginning to end, on the embedded data: train, score, evaluate, plot."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from dplan.benchmark.compare import as_table, compare, ranking_quality
+from dplan.benchmark.cells import evaluate, metrics
 from dplan.datasets import Task, scenario
 from dplan.detectors._base import Detector
 from dplan.detectors._registry import list_detectors
 from dplan.detectors.dplan import DPLAN
+from dplan.metrics import RankedScores
 
 TASK = "covertype-mini/cottonwood-v1"
 
@@ -27,7 +29,7 @@ def run(output: Path, seed: int = 0) -> None:
     _introduce(console, task)
     detector = _train(console, task, seed)
     scores = detector.anomaly_score(task.X_test)
-    console.print(_judgement(task, scores))
+    console.print(_evaluation(task, scores))
     console.print(_top_rows(task, scores))
     _compare(console, task, seed)
     console.print(_draw(output / "dplan-demo.png", task, detector, scores), markup=False, soft_wrap=True)
@@ -44,7 +46,7 @@ def _introduce(console: Console, task: Task) -> None:
         f"Training: {labelled} labelled anomalies ({_names(task, task.known)}) and {len(task.y) - labelled:,} "
         f"unlabelled rows, {task.contamination:.0%} of them hidden anomalies of all classes.\n"
         f"Test: {len(task.y_test):,} rows, of which {task.known_mask.sum()} are {_names(task, task.known)} "
-        f"and {task.unknown_mask.sum()} are {_names(task, task.unknown)}, which no label ever showed.",
+        f"and {task.unknown_mask.sum()} are {_names(task, task.unknown)}, for which there is no label.",
         soft_wrap=True,
     )
 
@@ -61,15 +63,15 @@ def _train(console: Console, task: Task, seed: int) -> DPLAN:
         episodes = -(-detector.n_steps // detector.episode_steps)
         bar = progress.add_task("Training DPLAN", total=episodes, reward=0.0)
 
-        def advance(_: Detector, figures: Mapping[str, float]) -> None:
-            progress.update(bar, advance=1, reward=figures["reward"])
+        def advance(_: Detector, news: Mapping[str, float]) -> None:
+            progress.update(bar, advance=1, reward=news["reward"])
 
         detector.set_params(callback=advance).fit(task.X, task.y)
     return detector
 
 
-def _judgement(task: Task, scores: Scores) -> Table:
-    quality = ranking_quality(scores, task.known_mask, task.unknown_mask)
+def _evaluation(task: Task, scores: Scores) -> Table:
+    quality = metrics(task, scores)
     table = Table(title="How well the test anomalies rank", title_justify="left")
     for heading in ("", "rows", "AUC-PR", "AUC-ROC"):
         table.add_column(heading, justify="left" if not heading else "right")
@@ -89,12 +91,30 @@ def _groups(task: Task) -> list[tuple[str, NDArray[np.bool_], str]]:
 
 
 def _compare(console: Console, task: Task, seed: int) -> None:
-    detectors = {entry.name: entry.create() for entry in list_detectors()}
+    # Without frames, so that it fits a terminal of 80 columns.
+    title = "Every detector of this package on the same rows"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    table.add_column("\ndetector", no_wrap=True)
+    areas = [f"auc_{curve}{group}" for curve in ("pr", "roc") for group in ("", "_known", "_unknown")]
+    headings = (
+        "AUC-PR\nall",
+        "\nknown",
+        "\nunknown",
+        "AUC-ROC\nall",
+        "\nknown",
+        "\nunknown",
+        "fit\ns",
+        "score\ns",
+    )
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
     with Progress(*columns, console=console, transient=True) as progress:
-        bar = progress.add_task("Fitting every detector", total=len(detectors))
-        outcomes = compare(lambda _: task, detectors, [seed], lambda _: progress.advance(bar))
-    console.print(as_table(outcomes, "Every detector of this package on the same rows"))
+        for entry in progress.track(list_detectors(), description="Fitting every detector"):
+            found = evaluate(entry.create(random_state=seed), task)
+            seconds = f"{found['fit_seconds']:.2f}", f"{found['score_seconds']:.3f}"
+            table.add_row(entry.name, *(f"{found[area]:.3f}" for area in areas), *seconds)
+    console.print(table)
 
 
 def _top_rows(task: Task, scores: Scores) -> Table:
@@ -112,16 +132,15 @@ def _top_rows(task: Task, scores: Scores) -> Table:
 
 
 def _draw(picture: Path, task: Task, detector: DPLAN, scores: Scores) -> str:
-    """Write the plot, if matplotlib is there, and return what to say about it."""
+    """Write the plot, if matplotlib is installed, and return a message about it."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
         return "No plot: matplotlib is not installed. Install it with: pip install 'dplan-ad[plot]'"
-    from sklearn.metrics import precision_recall_curve
 
     figure = Figure(figsize=(13, 4.2), layout="constrained")
     spread, curve, learning = figure.subplots(1, 3)
-    quality = ranking_quality(scores, task.known_mask, task.unknown_mask)
+    quality, ranked = metrics(task, scores), RankedScores(scores)
     bins = np.linspace(scores.min(), scores.max(), 50)
     normal: NDArray[np.bool_] = task.y_test == 0
     (everything, known, unknown) = _groups(task)
@@ -137,7 +156,7 @@ def _draw(picture: Path, task: Task, detector: DPLAN, scores: Scores) -> str:
 
     areas = (quality["auc_pr"], quality["auc_pr_known"], quality["auc_pr_unknown"])
     for (name, counted, colour), area in zip((everything, known, unknown), areas, strict=True):
-        precision, recall, _ = precision_recall_curve(counted[normal | counted], scores[normal | counted])
+        precision, recall = ranked.precision_recall(counted, normal)
         curve.plot(recall, precision, color=colour, label=f"{name} ({area:.2f})")
     curve.set(title="Precision and recall (AUC-PR)", xlabel="recall", ylabel="precision", ylim=(0, 1.02))
     curve.legend(frameon=False, loc="lower left")

@@ -1,4 +1,4 @@
-"""``dplan benchmark``: the paper in one command.
+"""``dplan benchmark``: the paper's experiments in one command.
 
 Commands import what they need when they run, so that ``dplan --help`` answers at once.
 """
@@ -13,21 +13,8 @@ import click
 
 __all__ = ["benchmark"]
 
-_SUITE_NAMES = ("table2", "known-classes", "pollution", "ablation", "steps", "dimensions", "speed")
-_INTERRUPTED = 130  # what shells report of a command that Ctrl-C has ended
-# The mark keeps click from filling the lines of a paragraph.
-_SUITES_AND_EXAMPLES = """\b
-Suites:
-  table2         Table 2: 13 data sets, six methods
-  known-classes  Figure 2: one to six known anomaly classes
-  pollution      Figure 3: 2 to 12 % anomalies among the unlabelled rows
-  ablation       Table 3: DPLAN's variants
-  steps          Figure 4: 100,000 training steps
-  dimensions     Figure 5: 10 to 320 hidden units
-  speed          seconds to fit and to score, one cell at a time
-  all            all of these
-
-\b
+_INTERRUPTED = 130  # the exit code of a command that was ended by Ctrl-C
+_EXAMPLES = """\b
 Examples:
   dplan benchmark run --quick
   dplan benchmark run table2 --protocol fixed --protocol resampled --jobs 2 -o results
@@ -37,19 +24,32 @@ Examples:
 
 @click.group()
 def benchmark() -> None:
-    """Repeat the paper's experiments and compare."""
+    """Repeat the paper's experiments and compare the results."""
 
 
-@benchmark.command(epilog=_SUITES_AND_EXAMPLES)
-@click.argument("suites", nargs=-1, type=click.Choice([*_SUITE_NAMES, "all"]), metavar="[SUITE]...")
+class _WithSuites(click.Command):
+    """A command whose help lists the suites; they are looked up only when they are needed."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from dplan.benchmark.suites import SUITES
+
+        with formatter.section("Suites"):
+            formatter.write_dl(
+                [*((name, suite.title) for name, suite in SUITES.items()), ("all", "all of these")]
+            )
+        super().format_epilog(ctx, formatter)
+
+
+@benchmark.command(cls=_WithSuites, epilog=_EXAMPLES)
+@click.argument("suites", nargs=-1, metavar="[SUITE]...")
 @click.option(
     "-m",
     "--method",
     "methods",
     multiple=True,
     metavar="NAME",
-    help="A detector or a variant of DPLAN, or `every` for all detectors; may be given several times.  "
-    "[default: those of the paper]",
+    help="A detector or a variant of DPLAN, or `every` for all detectors; can be repeated.  "
+    "[default: the paper's]",
 )
 @click.option("--runs", type=click.IntRange(min=1), help="Seeds per cell.  [default: 10; with --quick 2]")
 @click.option(
@@ -57,7 +57,7 @@ def benchmark() -> None:
     "protocols",
     multiple=True,
     type=click.Choice(["fixed", "resampled"]),
-    help="`fixed`: only the detector's seed varies over runs; `resampled`: the rows, too; may be given twice.  "
+    help="`fixed`: only the detector's seed varies between runs; `resampled`: the rows vary as well; can be repeated.  "
     "[default: resampled]",
 )
 @click.option(
@@ -65,12 +65,12 @@ def benchmark() -> None:
     "datasets",
     multiple=True,
     metavar="NAME",
-    help="Only scenarios of this data set; may be given several times.  [default: the paper's four]",
+    help="Only scenarios of this data set; can be repeated.  [default: the paper's four]",
 )
 @click.option(
     "--data-home",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder of the data sets.  [default: $DPLAN_DATA_HOME, else the platform's cache folder]",
+    help="Folder with the data sets.  [default: $DPLAN_DATA_HOME, else the platform's cache folder]",
 )
 @click.option(
     "-o",
@@ -78,7 +78,7 @@ def benchmark() -> None:
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("benchmark-output"),
     show_default=True,
-    help="Folder of the journal. A restarted command goes on where it stopped.",
+    help="Folder for the results. Running the same command again resumes where it stopped.",
 )
 @click.option(
     "-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Worker processes."
@@ -88,7 +88,7 @@ def benchmark() -> None:
     type=click.Choice(["joblib", "dask"]),
     default="joblib",
     show_default=True,
-    help="Where to run.",
+    help="Where the workers run: on this machine or on a Dask cluster.",
 )
 @click.option("--scheduler", metavar="ADDRESS", help="Address of the Dask scheduler.")
 @click.option("--quick", is_flag=True, help="The embedded data, 2 runs, fewer points: about a minute.")
@@ -105,17 +105,20 @@ def run(
     scheduler: str | None,
     quick: bool,
 ) -> None:
-    """Run the cells of SUITE that the output folder does not have yet."""
+    """Run all cells of SUITE that are not in the output folder yet.
+
+    A cell is one method, fitted once on one data set with one seed.
+    """
     if not suites and not quick:
-        raise click.UsageError("name a suite, or `all`, or give --quick")
+        raise click.UsageError("name a suite, use `all`, or add --quick")
     if (backend == "dask") != (scheduler is not None):
-        raise click.UsageError("--backend dask and --scheduler ADDRESS go together")
+        raise click.UsageError("--backend dask and --scheduler ADDRESS must be used together")
     from rich.console import Console
 
     from dplan.benchmark import backends
     from dplan.benchmark import runner as running
     from dplan.benchmark.progress import LiveProgress
-    from dplan.benchmark.suites import EMBEDDED, PAPER_DATASETS, Plan
+    from dplan.benchmark.suites import EMBEDDED, PAPER_DATASETS, SUITES, Plan
     from dplan.detectors._registry import list_detectors
 
     if "every" in methods:
@@ -123,7 +126,7 @@ def run(
     console = Console(stderr=True)
     try:
         plan = Plan(
-            suites=_SUITE_NAMES if not suites or "all" in suites else tuple(dict.fromkeys(suites)),
+            suites=tuple(SUITES) if not suites or "all" in suites else tuple(dict.fromkeys(suites)),
             methods=methods,
             runs=runs or (2 if quick else 10),
             protocols=tuple(dict.fromkeys(protocols)) or ("resampled",),
@@ -144,18 +147,18 @@ def run(
     except (ValueError, OSError, RuntimeError, ModuleNotFoundError) as error:
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:
-        click.echo("Interrupted. Finished cells are kept: the same command goes on from here.", err=True)
+        click.echo("Interrupted. Finished cells are kept; run the same command again to continue.", err=True)
         raise SystemExit(_INTERRUPTED) from None
     click.echo(
         f"{summary.done:,} cells done, {summary.failed:,} failed, {summary.skipped:,} finished before, "
         f"in {summary.seconds:.0f} s"
         + (f"; overhead of the runner {summary.overhead:.1%}" if summary.done else "")
     )
-    click.echo(f"Now: dplan benchmark report {shlex.quote(str(output))}")
+    click.echo(f"Next: dplan benchmark report {shlex.quote(str(output))}")
     if summary.failed:
         raise click.ClickException(
-            f"{summary.failed:,} cells failed; the report and {output}/journal.jsonl say why. "
-            "The same command tries them again."
+            f"{summary.failed:,} cells failed; the report and {output}/journal.jsonl show why. "
+            "Run the same command again to retry them."
         )
 
 
@@ -167,11 +170,13 @@ def run(
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder for the pages.  [default: FOLDER]",
 )
-@click.option("--name", default="report", show_default=True, help="Name of the pages without its ending.")
+@click.option(
+    "--name", default="report", show_default=True, help="File name of the pages without the extension."
+)
 def report(folder: Path, output: Path | None, name: str) -> None:
-    """Write an HTML and a Markdown page from the journal in FOLDER.
+    """Write an HTML and a Markdown report about the results in FOLDER.
 
-    The HTML page holds everything and needs no network. A benchmark may still be running.
+    The HTML page is self-contained and needs no network. The benchmark may still be running.
     """
     from dplan.benchmark.report.pages import write_report
 
@@ -184,5 +189,5 @@ def report(folder: Path, output: Path | None, name: str) -> None:
 
 
 def _command_line() -> str:
-    # The home folder of whoever ran it is nobody's business: the command can be given anywhere.
+    # The user's home folder is private, and the command works anywhere.
     return shlex.join(["dplan", *sys.argv[1:]]).replace(str(Path.home()), "~")

@@ -1,4 +1,4 @@
-"""``dplan data``: what data sets are here, getting them, checking them.
+"""``dplan data``: list, download, prepare and check the paper's data sets.
 
 Commands import what they need when they run, so that ``dplan --help`` answers at once.
 """
@@ -21,7 +21,7 @@ __all__ = ["data"]
 _home_option = click.option(
     "--home",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder of the data sets.  [default: $DPLAN_DATA_HOME, else the platform's cache folder]",
+    help="Folder with the data sets.  [default: $DPLAN_DATA_HOME, else the platform's cache folder]",
 )
 
 
@@ -33,13 +33,12 @@ def data() -> None:
 @data.command("list", epilog="\b\nExample:\n  dplan data list --home my-data")
 @_home_option
 def list_(home: Path | None) -> None:
-    """Show what is here, what is missing, and counts against the paper's Table 1."""
-    from dplan.datasets.home import data_home
-    from dplan.datasets.loading import find, load
-    from dplan.datasets.registry import known_names
+    """List the data sets, which of them are missing, and their counts compared with the paper's Table 1."""
+    from dplan.datasets.loading import data_home, find, load
+    from dplan.datasets.registry import CATALOG
 
     click.echo(f"Data home: {home or data_home()}")
-    for name in known_names():
+    for name in CATALOG:
         click.echo()
         if find(name, home) is None:
             click.echo(f"{name}: missing; `dplan data fetch {name}`")
@@ -57,18 +56,18 @@ def list_(home: Path | None) -> None:
 )
 @click.argument("name")
 @_home_option
-@click.option("--mirror", metavar="URL", help="Take the publisher's archive from this folder instead.")
-@click.option("--sha256", metavar="HEX", help="Checksum that the archive must have.")
+@click.option("--mirror", metavar="URL", help="Address of another folder that has the publisher's archive.")
+@click.option("--sha256", metavar="HEX", help="Expected checksum of the archive.")
 def fetch(name: str, home: Path | None, mirror: str | None, sha256: str | None) -> None:
     """Download data set NAME from its publisher and prepare it.
 
-    An interrupted download goes on where it stopped. Where the publisher wants a form filled in, this says
-    what to do by hand.
+    Running the same command again resumes an interrupted download. If the publisher requires a form, this
+    explains what to do by hand.
     """
-    from dplan.datasets import fetching
+    from dplan.datasets import download
 
     with _errors_in_one_line(), _progress_bar(name) as progress:
-        dataset = fetching.fetch(name, home, mirror=mirror, sha256=sha256, progress=progress)
+        dataset = download.fetch(name, home, mirror=mirror, sha256=sha256, progress=progress)
     _describe(dataset)
 
 
@@ -83,11 +82,11 @@ def fetch(name: str, home: Path | None, mirror: str | None, sha256: str | None) 
 )
 @_home_option
 def prepare(name: str, source: Path, home: Path | None) -> None:
-    """Turn the publisher's files of data set NAME into the prepared file."""
-    from dplan.datasets import fetching
+    """Convert the publisher's files of data set NAME into the prepared file."""
+    from dplan.datasets import download
 
     with _errors_in_one_line():
-        dataset = fetching.prepare(name, source, home)
+        dataset = download.prepare(name, source, home)
     _describe(dataset)
 
 
@@ -95,7 +94,7 @@ def prepare(name: str, source: Path, home: Path | None) -> None:
 @click.argument("name")
 @_home_option
 def check(name: str, home: Path | None) -> None:
-    """Check that data set NAME can be read and agrees with the paper's Table 1.
+    """Check that data set NAME can be read, and compare it with the paper's Table 1.
 
     The exit code is 0 if it can be read, even if it is partial, and 1 if it is missing or damaged.
     """
@@ -108,22 +107,22 @@ def check(name: str, home: Path | None) -> None:
     expected = dataset.source.sha256
     if expected is not None and dataset.path.is_file():
         same = sha256_of(dataset.path) == expected
-        edition = "is the one that the project's figures rest on" if same else "is of your own preparing"
-        click.echo(f"  file: its sha256 says that it {edition}")
+        edition = "the file that the project's results were produced with" if same else "a file of your own"
+        click.echo(f"  sha256: {edition}")
     nulls = sum(dataset.features.null_count().row(0))
     click.echo(f"  missing values: {nulls:,}")
 
 
 def _describe(dataset: Dataset) -> None:
     source = dataset.source
-    state = "partial" if dataset.partial else "exact"
+    state = "incomplete" if dataset.partial else "complete"
     click.echo(f"{dataset.name}: {state}, {dataset.features.height:,} rows in {dataset.path}")
     click.echo(f"  columns: {dataset.features.width}, D = {dataset.dimensions} (paper: {source.dimensions})")
     for name, found in dataset.counts().items():
         used = found if name == "normal" or source.cap is None else min(found, source.cap)
         capped = f" (drawn from {found:,})" if used < found else ""
         expected = source.table_1[name]
-        remark = "" if used == expected else "  <- partial" if used < expected else "  <- more"
+        remark = "" if used == expected else "  <- incomplete" if used < expected else "  <- more"
         click.echo(f"  {name + ':':<16}{used:>8,} of {expected:,}{capped}{remark}")
     click.echo(f"  licence: {dataset.licence}; {dataset.citation}")
 

@@ -1,7 +1,7 @@
-from .fetching import fetch as fetch
-from .fetching import prepare as prepare
-from .home import data_home as data_home
+from .download import fetch as fetch
+from .download import prepare as prepare
 from .loading import Dataset as Dataset
+from .loading import data_home as data_home
 from .loading import load as load
 from .scenario_ids import ScenarioId as ScenarioId
 from .scenario_ids import scenario_id as scenario_id

@@ -1,8 +1,10 @@
-"""Downloading one file so that it is whole or not there: resumed after interruptions, checked, then renamed.
+"""Getting a data set from its publisher: a download that survives interruptions, then the prepared file.
 
-What has arrived lies in ``NAME.part`` beside the target, with the server's mark of the version (its ETag or
-date) in ``NAME.part.version``. The next try asks for the rest of that same version; if the server has
-another one now, it sends all of it and the part starts over.
+What has arrived is in ``NAME.part`` beside the target, with the server's version mark (its ETag or date) in
+``NAME.part.version``. The next attempt requests the rest of that same version; if the server has another one
+now, it sends the whole file and the part starts over.
+
+Why not pooch: it starts over after every interruption and limits neither time nor size.
 """
 
 import errno
@@ -15,17 +17,126 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
+
 from dplan._version import __version__
+from dplan.datasets.loading import Dataset, data_home, from_source
+from dplan.datasets.publishers import read_raw
+from dplan.datasets.registry import source_of
 from dplan.exceptions import DownloadError
+from dplan.persistence.atomic import written_whole
 
-__all__ = ["DownloadError", "Progress", "download", "sha256_of"]
+__all__ = ["DownloadError", "Progress", "download", "fetch", "prepare", "sha256_of"]
 
-# Called with the bytes that are there and the bytes in all, None where the server does not say.
+# Called with the bytes received and the bytes in total, None where the server does not say.
 Progress = Callable[[int, int | None], None]
 
 _CHUNK = 1 << 16
 _TIMEOUT = 30.0  # seconds without a byte
+_MAX_BYTES = 1 << 30  # the largest archive has 60 MB
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def fetch(
+    name: str,
+    home: str | Path | None = None,
+    *,
+    mirror: str | None = None,
+    sha256: str | None = None,
+    progress: Progress | None = None,
+) -> Dataset:
+    """Download a data set from its publisher and prepare it.
+
+    Parameters
+    ----------
+    name : {"annthyroid", "har", "covertype"}
+        The data set. The publisher of UNSW-NB15 requires a form; the error says what to do by hand.
+    home : path, optional
+        The folder of the data sets; default ``$DPLAN_DATA_HOME``, else the platform's cache folder.
+    mirror : str, optional
+        The address of another folder that has the publisher's archive.
+    sha256 : str, optional
+        The checksum that the archive must have, if you know it.
+    progress : callable, optional
+        Called as ``progress(bytes_received, bytes_in_total_or_None)``.
+
+    Returns
+    -------
+    Dataset
+        What is now in the data home.
+    """
+    source = source_of(name)
+    folder = Path(home) if home is not None else data_home()
+    if not source.page:
+        raise ValueError(f"{name!r} comes with the package, there is nothing to fetch")
+    if not source.archive:
+        raise DownloadError(by_hand(name))
+    base, _, file = source.archive.rpartition("/")
+    url = f"{(mirror or base).rstrip('/')}/{file}"
+    archive = folder / "downloads" / name / file
+    if not archive.is_file() or sha256 not in (None, sha256_of(archive)):
+        try:
+            download(url, archive, sha256=sha256, progress=progress)
+        except DownloadError as error:
+            raise DownloadError(f"{error}\n{by_hand(name)}") from error
+    try:
+        return prepare(name, archive.parent, folder)
+    except (ValueError, FileNotFoundError) as error:
+        archive.unlink()
+        raise DownloadError(f"{url} is not {name}, so the download was deleted: {error}") from error
+
+
+def prepare(name: str, source: str | Path, home: str | Path | None = None) -> Dataset:
+    """Read the publisher's files from a folder and write the prepared file into the data home.
+
+    Parameters
+    ----------
+    name : {"unsw_nb15", "annthyroid", "har", "covertype"}
+        The data set.
+    source : path
+        The folder with the publisher's files: plain, gzipped or in zip archives.
+    home : path, optional
+        The folder of the data sets; default ``$DPLAN_DATA_HOME``, else the platform's cache folder.
+
+    Returns
+    -------
+    Dataset
+        What was written.
+    """
+    folder = Path(home) if home is not None else data_home()
+    table = read_raw(name, source)
+    target = folder / f"{name}.parquet"
+    dataset = from_source(source_of(name), table, target)  # checks the classes before anything is written
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with written_whole(target) as temporary:
+            table.write_parquet(temporary, compression="zstd", compression_level=10)
+    except pl.exceptions.PolarsError as error:  # which is how polars reports a full disk
+        raise OSError(f"cannot write {target}: {error}") from error
+    return dataset
+
+
+def by_hand(name: str) -> str:
+    """Say how to get a data set without `fetch`.
+
+    Examples
+    --------
+    >>> print(by_hand("annthyroid"))
+    To do it by hand, download it from https://archive.ics.uci.edu/dataset/102/thyroid+disease
+    and run `dplan data prepare annthyroid --from FOLDER` with the folder that it is in.
+    """
+    page = source_of(name).page
+    if name == "unsw_nb15":
+        return (
+            f"The publisher of UNSW-NB15 requires a form before the download: open {page},\n"
+            "download UNSW_NB15_training-set.csv and UNSW_NB15_testing-set.csv\n"
+            "from the folder 'Training and Testing Sets',\n"
+            f"and run `dplan data prepare {name} --from FOLDER` with the folder that they are in."
+        )
+    return (
+        f"To do it by hand, download it from {page}\n"
+        f"and run `dplan data prepare {name} --from FOLDER` with the folder that it is in."
+    )
 
 
 def download(
@@ -36,23 +147,26 @@ def download(
     progress: Progress | None = None,
     tries: int = 4,
     pause: float = 1.0,
+    max_bytes: int = _MAX_BYTES,
 ) -> Path:
     """Download a file, or the rest of it.
 
     Parameters
     ----------
     url : str
-        Where it is.
+        Its address.
     target : path
-        Where it goes. It appears there only when it is whole and, if `sha256` is given, right.
+        Where it goes. It appears there only when it is complete and, if `sha256` is given, correct.
     sha256 : str, optional
         The hexadecimal checksum that it must have.
     progress : callable, optional
-        Called as ``progress(bytes_so_far, bytes_in_all_or_None)`` while bytes arrive.
+        Called as ``progress(bytes_received, bytes_in_total_or_None)`` while bytes arrive.
     tries : int, default=4
-        How often to ask; each try goes on where the last one broke off.
+        How often to try; each attempt resumes where the last one stopped.
     pause : float, default=1.0
-        Seconds before the second try; doubled before each further one.
+        Seconds before the second attempt; doubled before each further one.
+    max_bytes : int, default=2**30
+        A larger file is refused.
 
     Returns
     -------
@@ -62,7 +176,8 @@ def download(
     Raises
     ------
     DownloadError
-        If the server refuses, the connection keeps breaking, the disk is full or the checksum is wrong.
+        If the server refuses, the connection keeps failing, the file is too large, the disk is full or the checksum
+        is wrong.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +186,7 @@ def download(
         if attempt > 0:
             time.sleep(pause * 2 ** (attempt - 1))
         try:
-            _fetch_rest(url, part, progress)
+            _fetch_rest(url, part, progress, max_bytes)
             break
         except urllib.error.HTTPError as error:
             error.close()
@@ -84,19 +199,19 @@ def download(
             if error.errno not in _NO_SPACE:
                 raise
             raise DownloadError(
-                f"no space left for {target} after {_size(part):,} bytes: make room and run the same again, "
-                "it goes on from there"
+                f"no space left for {target} after {_size(part):,} bytes: free some space and run the same command "
+                "again to resume"
             ) from error
     else:
         raise DownloadError(
-            f"{url} broke off {tries} times, last with {problem!r}; {_size(part):,} bytes have arrived: "
-            "run the same again, it goes on from there"
+            f"the download of {url} failed {tries} times, last with {problem!r}; {_size(part):,} bytes have arrived: "
+            "run the same command again to resume"
         ) from problem
     if sha256 is not None and (found := sha256_of(part)) != sha256.lower():
         _remove(part)
         raise DownloadError(
-            f"{url} has the sha256 {found}, expected was {sha256}: the download was thrown away; "
-            "run the same again, and if it stays wrong the publisher has changed the file"
+            f"{url} has the sha256 {found}, expected {sha256}: the download was deleted. Run the same command again; "
+            "if the checksum is still wrong, the publisher has changed the file"
         )
     os.replace(part, target)
     _version_file(part).unlink(missing_ok=True)
@@ -104,7 +219,7 @@ def download(
 
 
 def sha256_of(path: str | Path) -> str:
-    """Give a file's SHA-256 in hexadecimal.
+    """Return a file's SHA-256 in hexadecimal.
 
     Examples
     --------
@@ -117,50 +232,57 @@ def sha256_of(path: str | Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _fetch_rest(url: str, part: Path, progress: Progress | None) -> None:
-    """Append what `part` lacks, or start it over where the server cannot or must not go on."""
+def _fetch_rest(url: str, part: Path, progress: Progress | None, max_bytes: int) -> None:
+    """Append what `part` lacks, or start it over where the server cannot or must not resume."""
     headers = {"User-Agent": f"dplan/{__version__}", "Accept-Encoding": "identity"}
     there = _size(part)
     version = _version_file(part).read_text() if there and _version_file(part).is_file() else ""
     if there and version:
         headers |= {"Range": f"bytes={there}-", "If-Range": version}
-    request = urllib.request.Request(url, headers=headers)
     try:
-        response = urllib.request.urlopen(request, timeout=_TIMEOUT)
+        response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=_TIMEOUT)
     except urllib.error.HTTPError as error:
-        if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+        if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE or "Range" not in headers:
             raise
         error.close()
         if error.headers.get("Content-Range") == f"bytes */{there}":
             return  # all of it had arrived, only the renaming was missing
         _remove(part)
-        _fetch_rest(url, part, progress)
+        _fetch_rest(url, part, progress, max_bytes)  # this time without a range
         return
     with response:
-        goes_on = response.status == http.HTTPStatus.PARTIAL_CONTENT
-        if goes_on and not response.headers.get("Content-Range", "").startswith(f"bytes {there}-"):
+        resumes = response.status == http.HTTPStatus.PARTIAL_CONTENT
+        if resumes and not response.headers.get("Content-Range", "").startswith(f"bytes {there}-"):
             raise http.client.HTTPException(
                 f"asked for bytes from {there}, got {response.headers['Content-Range']}"
             )
-        if not goes_on:
+        if not resumes:
             _remove(part)
             there = 0
-            # A weak ETag does not promise equal bytes, so nothing may be appended on its word.
+            # A weak ETag does not promise equal bytes, so nothing may be appended because of it.
             etag = response.headers.get("ETag", "")
             version = response.headers.get("Last-Modified", "") if etag.startswith("W/") or not etag else etag
             _version_file(part).write_text(version)
         length = response.headers.get("Content-Length")
         total = there + int(length) if length is not None else None
+        _check_size(url, part, total or there, max_bytes)
         with open(part, "ab") as file:
-            while chunk := response.read1(_CHUNK):  # what is there, without waiting for more
-                file.write(chunk)
+            while chunk := response.read1(_CHUNK):  # what has arrived, without waiting for more
                 there += len(chunk)
+                _check_size(url, part, there, max_bytes)
+                file.write(chunk)
                 if progress is not None:
                     progress(there, total)
             file.flush()
             os.fsync(file.fileno())
         if total is not None and there < total:
             raise http.client.IncompleteRead(b"", total - there)
+
+
+def _check_size(url: str, part: Path, size: int, max_bytes: int) -> None:
+    if size > max_bytes:
+        _remove(part)
+        raise DownloadError(f"{url} has more than {max_bytes:,} bytes: the download was stopped and deleted")
 
 
 def _version_file(part: Path) -> Path:

@@ -1,5 +1,7 @@
 """Loading one of the paper's data sets as a table of features and a column of classes."""
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -7,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from platformdirs import user_cache_path
 
-from dplan.datasets.home import data_home
 from dplan.datasets.publishers import missing_raw_files, read_raw
 from dplan.datasets.registry import Source, source_of
 
-__all__ = ["Dataset", "find", "load"]
+__all__ = ["Dataset", "data_home", "find", "load"]
 
 _EMBEDDED = Path(__file__).with_name("covertype_mini.parquet")
 
@@ -24,7 +26,7 @@ class Dataset:
     Attributes
     ----------
     source : Source
-        What is known of the data set: ``source.label``, ``source.table_1``, ``source.cap``, …
+        Facts about the data set: ``source.label``, ``source.table_1``, ``source.cap``, …
     features : polars.DataFrame
         The columns before preparing, one row per instance; texts are `polars.Enum` over the levels of the
         whole table, so that one-hot encoding gives the same columns whatever rows are drawn.
@@ -51,17 +53,17 @@ class Dataset:
 
     @property
     def anomalies(self) -> tuple[str, ...]:
-        """The classes that the paper takes for anomalies; all others are left out of its experiments."""
+        """The classes that the paper treats as anomalies; its experiments leave out all others."""
         return self.source.anomalies
 
     @property
     def citation(self) -> str:
-        """Whom to name."""
+        """What to cite."""
         return self.source.citation
 
     @property
     def licence(self) -> str:
-        """What is allowed."""
+        """The terms of use."""
         return self.source.licence
 
     @cached_property
@@ -72,7 +74,7 @@ class Dataset:
 
     @cached_property
     def partial(self) -> tuple[str, ...]:
-        """What is missing against the paper's Table 1, one sentence each; empty where nothing is."""
+        """What is missing compared with the paper's Table 1, one sentence each; empty if nothing is."""
         found = self.counts()
         sentences = [
             f"class {name}: {found[name]:,} of {expected:,} rows"
@@ -131,6 +133,22 @@ class Dataset:
         return {name: int(size) for name, size in zip(("normal", *self.anomalies), sizes, strict=True)}
 
 
+def data_home(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder of the data sets: ``$DPLAN_DATA_HOME``, else the platform's cache folder.
+
+    The folder need not exist.
+
+    Examples
+    --------
+    >>> data_home({"DPLAN_DATA_HOME": "my-data"}).name
+    'my-data'
+    >>> data_home({}).parts[-2:]
+    ('dplan', 'data')
+    """
+    chosen = environ.get("DPLAN_DATA_HOME")
+    return Path(chosen).expanduser() if chosen else user_cache_path("dplan") / "data"
+
+
 def load(name: str, home: str | Path | None = None) -> Dataset:
     """Load a data set by name.
 
@@ -154,7 +172,7 @@ def load(name: str, home: str | Path | None = None) -> Dataset:
     >>> cover.licence
     'CC BY 4.0'
     """
-    source_of(name)  # an unknown name is told at once
+    source_of(name)  # raises for an unknown name
     place = find(name, home)
     if place is None:
         folder = Path(home) if home is not None else data_home()
@@ -170,7 +188,7 @@ def load(name: str, home: str | Path | None = None) -> Dataset:
 
 
 def find(name: str, home: str | Path | None = None) -> Path | None:
-    """Tell where a data set lies: its prepared file, else the folder with its publisher's files, else None.
+    """Return where a data set is: its prepared file, else the folder with its publisher's files, else None.
 
     Examples
     --------
@@ -201,13 +219,13 @@ def _load_prepared(name: str, place: Path, mtime_ns: int, size: int) -> Dataset:
 
 
 def hashes(features: pl.DataFrame) -> NDArray[np.uint64]:
-    """Give each row a number that equal rows share; good within one process only."""
+    """Return a number for each row that equal rows share; valid within one process only."""
     numbers: NDArray[np.uint64] = features.hash_rows().to_numpy()
     return numbers
 
 
 def from_source(source: Source, table: pl.DataFrame, path: Path) -> Dataset:
-    """Tell features, classes and what is partial apart in a table that holds `source`."""
+    """Split a table that holds `source` into features and labels."""
     if source.label not in table.columns:
         raise ValueError(
             f"{path} has no column {source.label!r}, so it does not hold {source.name}; "
@@ -223,6 +241,6 @@ def from_source(source: Source, table: pl.DataFrame, path: Path) -> Dataset:
     if unknown:
         raise ValueError(
             f"{path}: column {source.label!r} holds {', '.join(map(repr, unknown))}, "
-            f"which is no class of {source.name}"
+            f"which is not a class of {source.name}"
         )
     return Dataset(source, features, labels, path)

@@ -1,16 +1,25 @@
-"""Reading the publishers' own files into the one table per data set that `load` works on.
+"""Finding the publishers' own files, also in archives, and reading them into one table per data set.
 
-Row counts are checked here, so that a file cut short is never taken for whole.
+Row counts are checked, so that a truncated file is never taken for a complete one.
 """
 
-from collections.abc import Callable, Mapping
+import gzip
+import io
+import zipfile
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
-from dplan.datasets.archives import RawFile, find_files
+__all__ = ["RAW_FILES", "RawFile", "find_files", "missing_raw_files", "read_raw"]
 
-__all__ = ["RAW_FILES", "missing_raw_files", "read_raw"]
+_MAX_DEPTH = 4  # levels of subfolders that are searched
+_MAX_NESTED_ZIPS = 2
+_MAX_BYTES = 1 << 30  # no file of the four data sets is nearly as large
+# What zipfile and gzip raise for damaged files, for encrypted ones and for unknown kinds of compression.
+_UNREADABLE = (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile, RuntimeError, NotImplementedError)
 
 # The publishers' names of the files that make up each data set.
 RAW_FILES: Mapping[str, tuple[str, ...]] = {
@@ -20,7 +29,7 @@ RAW_FILES: Mapping[str, tuple[str, ...]] = {
     "covertype": ("covtype.data",),
 }
 
-# How many rows each file has; UNSW's two are told apart by them.
+# The number of rows of each file; it also tells which of UNSW's two a file is.
 _ROWS = {
     "ann-train.data": 3_772,
     "ann-test.data": 3_428,
@@ -54,8 +63,110 @@ _COVERTYPE_BYTES = {"Slope", "Hillshade_9am", "Hillshade_Noon", "Hillshade_3pm"}
 Schema = dict[str, type[pl.DataType]]
 
 
+@dataclass(frozen=True)
+class RawFile:
+    """A publisher's file: plain, gzipped, in a zip, or in a zip within a zip.
+
+    Attributes
+    ----------
+    name : str
+        Its own name, in lower case and without ``.gz``.
+    place : str
+        Where it is, for messages: ``covertype.zip/covtype.data.gz``.
+    """
+
+    name: str
+    place: str
+    _path: Path
+    _members: tuple[str, ...] = ()  # the way through nested zip archives, if any
+
+    def read(self) -> bytes:
+        """Return its bytes, decompressed; a file that cannot be read is a ValueError that says what to do."""
+        try:
+            data = self._path.read_bytes()
+            for member in self._members:
+                with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                    data = archive.read(member)
+            if self.place.lower().endswith(".gz"):
+                with gzip.open(io.BytesIO(data)) as stream:
+                    data = stream.read(_MAX_BYTES + 1)
+        except _UNREADABLE as error:
+            if isinstance(error, RuntimeError) and "encrypted" in str(error):
+                raise ValueError(f"{self.place} is encrypted: extract the archive first") from error
+            raise ValueError(f"{self.place} is damaged ({error}): remove it and fetch it again") from error
+        if len(data) > _MAX_BYTES:
+            raise ValueError(
+                f"{self.place} has more than {_MAX_BYTES:,} bytes, so it cannot be what its name says"
+            )
+        return data
+
+
+def find_files(folder: Path, names: Collection[str]) -> dict[str, RawFile]:
+    """Find files by name in a folder, its subfolders and its zip archives.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Where to look.
+    names : collection of str
+        Names of the files without ``.gz``; case does not matter.
+
+    Returns
+    -------
+    dict
+        Name in lower case → file, for those that exist. A plain file is preferred to an archived one.
+    """
+    wanted = {name.lower() for name in names}
+    found: dict[str, RawFile] = {}
+    for file in _walk(folder):
+        if file.name in wanted:
+            found.setdefault(file.name, file)
+    return found
+
+
+def _walk(folder: Path) -> Iterator[RawFile]:
+    zips = []
+    for path in _paths(folder, _MAX_DEPTH):
+        if path.suffix.lower() == ".zip":
+            zips.append(path)
+        else:
+            yield RawFile(_plain_name(path.name), str(path), path)
+    for path in zips:
+        try:
+            with zipfile.ZipFile(path) as archive:
+                yield from _inside(archive, path, ())
+        except _UNREADABLE:
+            continue  # incomplete, encrypted or not a zip at all; the error names the files that are missing then
+
+
+def _paths(folder: Path, depth: int) -> Iterator[Path]:
+    entries = sorted(folder.iterdir()) if folder.is_dir() else []
+    yield from (entry for entry in entries if entry.is_file())
+    if depth > 0:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _paths(entry, depth - 1)
+
+
+def _inside(archive: zipfile.ZipFile, path: Path, way: tuple[str, ...]) -> Iterator[RawFile]:
+    for info in archive.infolist():
+        if info.is_dir() or info.file_size > _MAX_BYTES:
+            continue
+        name = info.filename
+        if not name.lower().endswith(".zip"):
+            place = "/".join((str(path), *way, name))
+            yield RawFile(_plain_name(name.rsplit("/", 1)[-1]), place, path, (*way, name))
+        elif len(way) < _MAX_NESTED_ZIPS:
+            with zipfile.ZipFile(io.BytesIO(archive.read(info))) as nested:
+                yield from _inside(nested, path, (*way, name))
+
+
+def _plain_name(name: str) -> str:
+    return name.lower().removesuffix(".gz")
+
+
 def missing_raw_files(name: str, folder: Path) -> list[str]:
-    """Tell which of a data set's files a folder lacks; for UNSW-NB15 one of the two is enough.
+    """List the files of a data set that a folder lacks; for UNSW-NB15 one of the two is enough.
 
     Examples
     --------
@@ -70,14 +181,14 @@ def missing_raw_files(name: str, folder: Path) -> list[str]:
 
 
 def read_raw(name: str, folder: str | Path) -> pl.DataFrame:
-    """Read a data set from the files that its publisher gives out.
+    """Read a data set from its publisher's files.
 
     Parameters
     ----------
     name : {"unsw_nb15", "annthyroid", "har", "covertype"}
         The data set.
     folder : path
-        Where its files lie, plain, gzipped or in a zip archive, also in subfolders.
+        Where its files are: plain, gzipped or in a zip archive, also in subfolders.
 
     Returns
     -------
@@ -85,11 +196,13 @@ def read_raw(name: str, folder: str | Path) -> pl.DataFrame:
         One row per instance, with the columns of the prepared file.
     """
     if name not in RAW_FILES:
-        raise ValueError(f"{name!r} has no files to prepare; choose one of {', '.join(RAW_FILES)}")
+        raise ValueError(f"{name!r} has no files to prepare; choose from {', '.join(RAW_FILES)}")
     folder = Path(folder)
     missing = missing_raw_files(name, folder)
     if missing:
-        raise FileNotFoundError(f"{folder} lacks {', '.join(missing)} of {name} (plain, .gz or in a .zip)")
+        raise FileNotFoundError(
+            f"{folder} lacks {', '.join(missing)} of {name} (plain, .gz or in an unencrypted .zip)"
+        )
     return _READERS[name](find_files(folder, RAW_FILES[name]))
 
 
@@ -112,7 +225,7 @@ def _read_unsw_nb15(files: Mapping[str, RawFile]) -> pl.DataFrame:
             expected = " and ".join(f"{rows:,}" for rows in _UNSW_PARTITIONS)
             raise ValueError(
                 f"{file.place} has {table.height:,} rows, the official partitions have {expected}: "
-                "it is cut short or another edition"
+                "the file is truncated or another edition"
             )
         partition = _UNSW_PARTITIONS[table.height]
         if partition in tables:
@@ -180,13 +293,13 @@ def _csv(data: bytes, schema: Schema, place: str, *, has_header: bool, separator
 
 
 def _whitespace_table(file: RawFile, schema: Schema) -> pl.DataFrame:
-    """Read numbers that stand apart by any number of spaces, one row a line."""
+    """Read numbers that are separated by any number of spaces, one row a line."""
     lines = [b" ".join(line.split()) for line in file.read().splitlines() if line.strip()]
     for number, line in enumerate(lines, start=1):
         if line.count(b" ") != len(schema) - 1:
             raise ValueError(
                 f"{file.place}, line {number}: {line.count(b' ') + 1} values instead of {len(schema)}; "
-                "it is cut short or another edition"
+                "the file is truncated or another edition"
             )
     return _csv(b"\n".join(lines), schema, file.place, has_header=False, separator=" ")
 
@@ -196,7 +309,7 @@ def _lines(file: RawFile) -> list[str]:
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Add a number to names that stand more than once, as some of HAR's do."""
+    """Add a number to repeated names, which HAR has."""
     seen: dict[str, int] = {}
     result = []
     for name in names:
@@ -208,5 +321,5 @@ def _distinct(names: list[str]) -> list[str]:
 def _check_rows(file: RawFile, found: int, expected: int) -> None:
     if found != expected:
         raise ValueError(
-            f"{file.place} has {found:,} rows, not {expected:,}: it is cut short or another edition"
+            f"{file.place} has {found:,} rows, not {expected:,}: the file is truncated or another edition"
         )

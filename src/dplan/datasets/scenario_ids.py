@@ -1,8 +1,7 @@
 """The paper's experiments by name: 13 data sets with one known class, 35 with more, and six pollution rates.
 
-An id names what is known and how polluted the unlabelled rows are; which rows are drawn also depends on the
-seed and the protocol. A change of any rule that would draw other rows gets a new version, the old one
-stays.
+An id says what is known and how polluted the unlabelled rows are; which rows are drawn also depends on the
+seed and the protocol. If a rule changes so that other rows are drawn, ids get a new version.
 
 ===============================  =====================================================================
 ``unsw_nb15/dos-v1``             Scenario I: DoS is known, 2 % of the unlabelled rows are anomalies
@@ -82,7 +81,7 @@ def scenarios(experiment: str | None = None, dataset: str | None = None) -> list
 
 
 def scenario_id(id: str) -> ScenarioId:
-    """Look an id up, or say what ids there are.
+    """Return what an id stands for; an unknown id is an error with examples of known ones.
 
     Examples
     --------
@@ -93,13 +92,13 @@ def scenario_id(id: str) -> ScenarioId:
     if id not in registry:
         name = id.split("/")[0]
         near = [known for known in registry if known.startswith(f"{name}/")][:3]
-        hint = f"for example {', '.join(near)}" if near else f"data sets are {', '.join(CATALOG)}"
-        raise ValueError(f"no scenario is called {id!r}: {hint}; dplan.datasets.scenarios() lists all")
+        hint = f"for example {', '.join(near)}" if near else f"the data sets are {', '.join(CATALOG)}"
+        raise ValueError(f"unknown scenario {id!r}: {hint}; dplan.datasets.scenarios() lists all")
     return registry[id]
 
 
 def added_classes(anomalies: tuple[str, ...], first: str) -> tuple[str, ...]:
-    """Give the order in which Scenario II makes classes known: random, but fixed for each first class."""
+    """Return the order in which Scenario II makes classes known: random, but fixed for each first class."""
     k = anomalies.index(first)
     others = np.array([j for j in range(len(anomalies)) if j != k])
     order = Stream(_VERSION, 2, k).shuffled(others)

@@ -32,17 +32,17 @@ class Stream:
         self._bits = np.random.PCG64(np.random.SeedSequence(key))
 
     def shuffled(self, rows: Rows) -> Rows:
-        """Give the same rows in a random order."""
+        """Return the same rows in a random order."""
         order: Rows = rows[np.argsort(self._bits.random_raw(len(rows)), kind="stable")]
         return order
 
     def below(self, bound: int, size: int) -> Rows:
-        """Give `size` numbers of 0 … bound - 1, each equally likely (up to a bias of bound / 2**53)."""
+        """Return `size` numbers of 0 … bound - 1, each equally likely (up to a bias of bound / 2**53)."""
         fractions = (self._bits.random_raw(size) >> np.uint64(11)) / 2.0**53
         return (fractions * bound).astype(np.int64)
 
     def subsets(self, size: int, n: int, n_chosen: int) -> NDArray[np.bool_]:
-        """Give `size` rows of `n` flags, of which `n_chosen` are set in each."""
+        """Return `size` rows of `n` flags, with `n_chosen` set in each."""
         raw = self._bits.random_raw(size * n).reshape(size, n)
         flags = np.zeros((size, n), dtype=np.bool_)
         np.put_along_axis(flags, np.argsort(raw, axis=1, kind="stable")[:, :n_chosen], True, axis=1)
@@ -52,11 +52,10 @@ class Stream:
 def split_by_class(
     classes: NDArray[np.int64], groups: NDArray[np.int64], share: float, stream: Stream
 ) -> NDArray[np.bool_]:
-    """Choose `share` of the rows of each class for the test, copies of a row never being parted.
+    """Choose `share` of the rows of each class for the test, without separating copies of a row.
 
-    Of the groups of equal rows `share` are taken, each whole, unless a class would get more than its share;
-    rows without a copy then fill up the rest, so each class reaches its share exactly unless it has too few
-    of those.
+    Whole groups of equal rows are taken, up to `share` of them, unless a class would get more than its share;
+    rows without a copy fill the rest, so each class reaches its share exactly unless it has too few of those.
 
     Parameters
     ----------
@@ -102,7 +101,7 @@ def split_by_class(
 
 
 def equal_shares(total: int, available: list[int]) -> list[int]:
-    """Part `total` among classes as equally as what is available allows.
+    """Divide `total` among classes as equally as what is available allows.
 
     Examples
     --------

@@ -71,6 +71,6 @@ def synthetic_anomalies(
         if n_made >= n:
             return pl.concat(made)[:n], np.concatenate(origins)[:n]
     raise ValueError(
-        f"{n_made} of {n} synthetic anomalies could be made: the {len(pool)} real ones of "
-        f"{dataset.name} are too much alike; ask for a lower contamination"
+        f"only {n_made} of {n} synthetic anomalies could be made: the {len(pool)} real ones of "
+        f"{dataset.name} are too similar; use a lower contamination"
     )

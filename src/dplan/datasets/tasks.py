@@ -49,11 +49,11 @@ class Task:
     rows, rows_test : ndarray of int
         The row of ``dataset.features`` behind each training and test row; -1 for synthetic rows.
     hidden_classes : ndarray of int
-        What each training row really is: 0 normal, k anomaly of class k. For judging, never for learning.
+        What each training row really is: 0 normal, k anomaly of class k. For evaluation, never for learning.
     y_test : ndarray of int
         Class numbers of the test rows.
     notes : tuple of str
-        Where fewer rows were there than asked for, one sentence each.
+        Where there were fewer rows than requested, one sentence each.
     """
 
     id: str
@@ -97,7 +97,7 @@ class Task:
 
     @property
     def partial(self) -> tuple[str, ...]:
-        """What the data set lacks against the paper's Table 1."""
+        """What the data set lacks compared with the paper's Table 1."""
         return self.dataset.partial
 
     @cached_property
@@ -124,7 +124,7 @@ class Task:
 
     @cached_property
     def X(self) -> NDArray[np.float32]:
-        """Training rows, prepared: float32 in [0, 1], made when first asked for."""
+        """Training rows, prepared on first access: float32 in [0, 1]."""
         return np.ascontiguousarray(self.preparer.transform(self.features))
 
     @cached_property
@@ -152,9 +152,9 @@ def scenario(
         With ``resampled``, every seed draws other rows. With ``fixed``, all seeds give the same rows and
         only the detector's own randomness is left to vary.
     protocol : {"resampled", "fixed"}, default="resampled"
-        ``fixed`` is how the paper's small standard deviations come about, ``resampled`` the honest one.
+        ``fixed`` explains the paper's small standard deviations; ``resampled`` is the more honest one.
     n_labelled : int, default=60
-        Labelled anomalies per known class. Where a class has fewer training rows, all of them are taken and
+        Labelled anomalies per known class. If a class has fewer training rows, all of them are used and
         ``task.notes`` says so.
     contamination : float, optional
         Anomalies among the unlabelled rows, as a share of them; default: what the id says.
@@ -164,7 +164,7 @@ def scenario(
     Returns
     -------
     Task
-        Training and test rows, prepared when first asked for.
+        Training and test rows, prepared on first access.
 
     Examples
     --------
@@ -231,14 +231,14 @@ def scenario(
 
 
 def _places(unlabelled_rows: Rows, order: Rows) -> Rows:
-    """Give the order in which shuffled rows call for the synthetic ones, which stood last before."""
+    """Return the order in which the shuffled rows use the synthetic ones, which were last before."""
     n_real = int((unlabelled_rows >= 0).sum())
     called: Rows = order[order >= n_real] - n_real
     return called
 
 
 def _split(dataset: Dataset, seed: int) -> tuple[Rows, Rows]:
-    """Cap the anomaly classes, then part 80 % of each class from 20 %; copies of a row stay together."""
+    """Cap the anomaly classes, then split each class 80 : 20; copies of a row stay together."""
     classes = dataset.class_numbers
     kept: list[Rows] = []
     for k in range(len(dataset.anomalies) + 1):

@@ -8,8 +8,9 @@ import sys
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,17 +50,18 @@ class MemberKind(NamedTuple):
     weight: float  # in the score, all members of the kind together
 
 
+@dataclass_transform(kw_only_default=True, eq_default=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
     """A scikit-learn outlier detector that may learn from labelled anomalies.
 
-    Subclasses set `uses_labels`, take at least the parameters `scale`, `contamination`, `random_state`, `callback`
-    and `verbose`, say in `_saved` what their fit leaves behind, and write `_check_parameters`, `_fit` and `_score`.
-    Everything else has a default that they may replace.
+    Subclasses declare their own parameters as a dataclass does, say in `_saved` what their fit leaves behind, and write
+    `_check_parameters`, `_fit` and `_score`. Everything else has a default that they may replace.
     """
 
     uses_labels = True
     is_random = True  # whether the seed makes a difference
-    _version = 1  # raised by hand when the same data and seed give other scores: recorded benchmark cells belong to it
+    version = 1  # of the scores: raised by hand when the same seed gives other ones
     round_name = "round"  # what an entry of `history_` stands for
 
     _saved: ClassVar[dict[str, Field]] = {
@@ -70,11 +72,16 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     }
     _renamed: ClassVar[Mapping[str, str]] = {}  # parameters that older files know by another name
 
-    scale: bool
-    contamination: float
-    random_state: Any
-    callback: Callback | None
-    verbose: int
+    scale: bool = True
+    contamination: float = 0.02
+    random_state: Any = None
+    callback: Callback | None = None
+    verbose: int = 0
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Make the constructor from the annotated fields of the class, each a parameter."""
+        super().__init_subclass__(**options)
+        dataclass(kw_only=True, eq=False, repr=False)(cls)
 
     @abstractmethod
     def _check_parameters(self) -> None:
@@ -275,8 +282,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         score: Callable[[Floats], NDArray[np.floating]],
         rows: Indices | None = None,
     ) -> NDArray[np.float64]:
-        # Whoever asks for scores looks for those that are not finite.
-        with single_threaded_blas(), np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # whoever asks for scores looks for those that are not finite
             return score_in_blocks(X, self.column_low_, self.column_inverse_, score, rows, self._row_steps())
 
     def _checked_rng(self) -> np.random.Generator:

@@ -9,14 +9,14 @@ A detector of this family is a subclass of `DeepDetector` that writes down three
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels import perceptron
 from dplan._kernels.perceptron import Floats, Sizes
-from dplan.detectors._base import Callback, Detector
+from dplan.detectors._base import Detector
 from dplan.detectors._checks import check_hidden_units, check_integer, check_number
 from dplan.detectors._isolation import labelled_or_stand_ins
 from dplan.detectors._minibatches import Indices
@@ -79,36 +79,17 @@ def train(
 class DeepDetector(Detector):
     """A detector that trains a small network on minibatches; the defaults are DevNet's."""
 
+    hidden_units: int | tuple[int, ...] = (20,)
+    n_epochs: int = 50
+    epoch_batches: int = 20
+    batch_size: int = 512
+    learning_rate: float = 0.001
+    l2: float = 0.01
+
     round_name = "epoch"
     _saved = Detector._saved | NETWORK
-    _output_weights: tuple[float, ...] = ()  # if the score is a weighted sum of the network's outputs
-
-    def __init__(
-        self,
-        *,
-        hidden_units: int | tuple[int, ...] = (20,),
-        n_epochs: int = 50,
-        epoch_batches: int = 20,
-        batch_size: int = 512,
-        learning_rate: float = 0.001,
-        l2: float = 0.01,
-        scale: bool = True,
-        contamination: float = 0.02,
-        random_state: Any = None,
-        callback: Callback | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.hidden_units = hidden_units
-        self.n_epochs = n_epochs
-        self.epoch_batches = epoch_batches
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.l2 = l2
-        self.scale = scale
-        self.contamination = contamination
-        self.random_state = random_state
-        self.callback = callback
-        self.verbose = verbose
+    # If the score is a weighted sum of the network's outputs:
+    _output_weights: ClassVar[tuple[float, ...]] = ()
 
     def _check_parameters(self) -> None:
         check_hidden_units(self.hidden_units)

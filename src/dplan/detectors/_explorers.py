@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from dplan._kernels.forest import average_path_length, grow, new_forest
 from dplan._kernels.neighbours import mean_nearest_distance, sample_sizes
 from dplan._kernels.perceptron import Floats
-from dplan._kernels.trees import Trees, complete_trees, sum_of_leaves
+from dplan._kernels.trees import Trees, complete_trees, isolation
 from dplan.detectors._members import Member, standardised
 
 # What each explorer has of their weight. Neighbours find more on most tables; the forest sees small differences in
@@ -57,9 +57,8 @@ def grown_forest(
 
 def explore(explorers: Explorers, rows: Floats) -> list[NDArray[np.float64]]:
     """Return each row's mean distance to nearest neighbours, and its isolation score in (0, 1]."""
-    mean_length = sum_of_leaves(explorers.forest, rows) / len(explorers.forest.roots)
-    isolation: NDArray[np.float64] = np.exp2(-mean_length / explorers.usual_path_length)
-    return [mean_nearest_distance(explorers.neighbours, rows), isolation]
+    neighbours, forest, usual_path_length = explorers
+    return [mean_nearest_distance(neighbours, rows), isolation(forest, usual_path_length, rows)]
 
 
 def as_members(explorers: Explorers, usual: Floats) -> list[Member]:

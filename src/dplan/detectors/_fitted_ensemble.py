@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dplan._kernels import perceptron
+from dplan._kernels import perceptron, product
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.trees import Trees, some_trees, sum_of_leaves
 from dplan.agent.environment import ANOMALOUS
@@ -13,6 +13,7 @@ from dplan.agent.network import N_ACTIONS
 from dplan.detectors._base import MemberKind
 from dplan.detectors._continuing import ContinuingDetector
 from dplan.detectors._explorers import EXPLORERS, Explorers, explore
+from dplan.detectors._members import weighted_sum
 from dplan.detectors._saving import COLUMNS, NETWORK, Array, Number, TreeArrays, check_network, same
 from dplan.detectors._side_by_side import apart
 from dplan.detectors._terms import ConstantTerm, ForestTerm, NeighboursTerm, NetworkTerm, Term, TreesTerm
@@ -82,26 +83,23 @@ class FittedEnsemble(ContinuingDetector):
 
     def _member_scores(self, rows: Floats) -> NDArray[np.float64]:
         """Return what each member makes of each row, standardised."""
-        values = perceptron.outputs(self.weights_, self.layer_sizes_, rows)[:, ANOMALOUS::N_ACTIONS]
-        others = [
+        values = product.outputs(self.weights_, self.layer_sizes_, rows)[:, ANOMALOUS::N_ACTIONS]
+        scores = [
+            *values.T,
             *(sum_of_leaves(trees, rows) for trees in self._tree_agents()),
             *explore(Explorers(self.neighbours_, self.forest_, self.usual_path_length_), rows),
         ]
-        scores = np.concatenate([values, np.stack(others, axis=1)], axis=1, dtype=np.float64)
-        standard: NDArray[np.float64] = (scores - self.middles_) / self.spreads_
+        standard: NDArray[np.float64] = (np.stack(scores, axis=1) - self.middles_) / self.spreads_
         return standard
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        # A sum and no product: its last bits must not depend on how many rows are beside.
-        scores: NDArray[np.float64] = (self._member_scores(rows) * self.member_weights_).sum(axis=1)
-        return scores
+        return weighted_sum(self._member_scores(rows).T, self.member_weights_)
 
     def _disagreement(self, rows: Floats) -> NDArray[np.floating]:
-        scores = self._member_scores(rows)[:, : -len(EXPLORERS)]
+        scores = self._member_scores(rows)[:, : -len(EXPLORERS)].T
         weights = self.member_weights_[: -len(EXPLORERS)]
-        mean = (scores * weights).sum(axis=1, keepdims=True)
-        deviation: NDArray[np.float64] = np.sqrt(((scores - mean) ** 2 * weights).sum(axis=1))
-        return deviation
+        mean = weighted_sum(scores, weights)
+        return np.sqrt(weighted_sum((scores - mean) ** 2, weights))
 
     def _row_steps(self) -> int:
         # Of each member and row, a few scores are held at the same time.

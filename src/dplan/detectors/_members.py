@@ -1,6 +1,6 @@
 """The members of an ensemble: what each learned, the unit of its scores, and its weight."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -91,3 +91,17 @@ def agent_weights(agents: Sequence[Member]) -> NDArray[np.float64]:
         weights[kinds == kind] = KINDS[kind] * worth / (kinds == kind).sum()
     normal: NDArray[np.float64] = weights / weights.sum()
     return normal
+
+
+def weighted_sum(scores: Iterable[NDArray[np.float64]], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Add up the scores of members, one after the other: the same to the last bit for a row in any company.
+
+    Examples
+    --------
+    >>> weighted_sum([np.array([1.0, 2.0]), np.array([10.0, 20.0])], np.array([1.0, 0.5]))
+    array([ 6., 12.])
+    """
+    total: NDArray[np.float64] = np.zeros(())
+    for own, weight in zip(scores, weights, strict=True):
+        total = total + weight * own
+    return total

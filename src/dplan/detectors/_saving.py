@@ -104,7 +104,9 @@ class Array:
         if array.size == 0 and not self.may_be_empty:
             raise ValueError(f"{name} is empty")
         same(array.dtype, np.dtype(self.dtype), f"the type of {name}")
-        for extreme in (float(array.min()), float(array.max())) if array.size else ():  # both are NaN if one value is
+        for extreme in (
+            (float(array.min()), float(array.max())) if array.size else ()
+        ):  # both are NaN if one value is
             if not max(self.lowest, -self.largest) <= extreme <= self.largest:
                 raise ValueError(f"{name} holds {extreme:g}, which training does not give")
         return array
@@ -316,7 +318,8 @@ def _plain_parameters(detector: Any) -> dict[str, Any]:
 def _rounds(key: str, values: Any) -> list[float]:
     """Return a metric of each round of training."""
     if not isinstance(values, list) or not all(
-        value is None or (type(value) in (int, float) and abs(value) <= sys.float_info.max) for value in values
+        value is None or (type(value) in (int, float) and abs(value) <= sys.float_info.max)
+        for value in values
     ):
         raise ValueError(f"the history of {key!r} is not a list of numbers")
     return [math.nan if value is None else float(value) for value in values]

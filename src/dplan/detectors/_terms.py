@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels import perceptron
+from dplan._kernels import product
 from dplan._kernels.neighbours import mean_nearest_distance
 from dplan._kernels.perceptron import Floats, Sizes
 from dplan._kernels.replaced_neighbours import changes_of_neighbours
 from dplan._kernels.replaced_network import Changes, Indices, changes_of_network, single_output
 from dplan._kernels.replaced_trees import changes_of_forest, changes_of_trees
-from dplan._kernels.trees import Trees, some_trees, sum_of_leaves
+from dplan._kernels.trees import Trees, isolation, some_trees, sum_of_leaves
 
 _CELLS_AT_ONCE = 2_000_000  # bounds the memory of scoring replaced rows
 _MOST_CELLS = 2**26  # and this one that of explaining models far larger than usual
@@ -62,7 +62,7 @@ class Term:
         return means
 
     def to_onnx(self, graph: Any, rows: str) -> str:
-        """Add nodes to a `dplan.tables.onnx.Graph`; `rows` names the scaled rows, and the result the term's values."""
+        """Add nodes to a `dplan.tables.onnx.Graph`, given the name of scaled rows; return that of float64 values."""
         raise NotImplementedError
 
 
@@ -76,6 +76,10 @@ def in_pieces(changes: Callable[[Replacing], Changes], replacing: Replacing, n_c
         piece = background[start : start + at_once]
         total = total + len(piece) / len(background) * changes(replacing._replace(background=piece))
     return total
+
+
+def _cells_of_trees(trees: Trees, n_features: int) -> int:
+    return len(trees.values) // 4 + 2 * len(trees.roots) + 4 * n_features  # a node takes a byte
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +109,7 @@ class ConstantTerm(Term):
 
     def to_onnx(self, graph: Any, rows: str) -> str:
         """See `Term`."""
-        return str(graph.constant(np.array(self.value, dtype=np.float32)))
+        return str(graph.constant(np.array(self.value)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +132,7 @@ class LinearTerm(Term):
 
     def to_onnx(self, graph: Any, rows: str) -> str:
         """See `Term`."""
-        return str(graph.add("MatMul", rows, graph.constant(self.coefficients.astype(np.float32))))
+        return str(graph.add("MatMul", graph.wide(rows), graph.constant(self.coefficients)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +145,7 @@ class NetworkTerm(Term):
 
     def values(self, rows: Floats) -> NDArray[np.floating]:
         """See `Term`."""
-        values: NDArray[np.float64] = perceptron.outputs(self.theta, self.sizes, rows) @ self.weights
+        values: NDArray[np.float64] = product.outputs(self.theta, self.sizes, rows) @ self.weights
         return values
 
     def changes(self, replacing: Replacing) -> Changes:
@@ -152,8 +156,8 @@ class NetworkTerm(Term):
 
     def to_onnx(self, graph: Any, rows: str) -> str:
         """See `Term`."""
-        outputs = graph.network(self.theta, self.sizes, rows)
-        return str(graph.add("MatMul", outputs, graph.constant(self.weights.astype(np.float32))))
+        outputs = graph.wide(graph.network(self.theta, self.sizes, rows))
+        return str(graph.add("MatMul", outputs, graph.constant(self.weights)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +176,7 @@ class TreesTerm(Term):
 
     def changes(self, replacing: Replacing) -> Changes:
         """See `Term`."""
-        n_cells = 2 * len(self.trees.roots) + 4 * replacing.n_features
+        n_cells = _cells_of_trees(self.trees, replacing.n_features)
         return in_pieces(lambda piece: changes_of_trees(self.trees, self.weights, *piece), replacing, n_cells)
 
     def to_onnx(self, graph: Any, rows: str) -> str:
@@ -190,23 +194,21 @@ class ForestTerm(Term):
 
     def values(self, rows: Floats) -> NDArray[np.floating]:
         """See `Term`."""
-        mean_length = sum_of_leaves(self.forest, rows) / len(self.forest.roots)
-        values: NDArray[np.float64] = self.weight * np.exp2(-mean_length / self.usual_path_length)
+        values: NDArray[np.float64] = self.weight * isolation(self.forest, self.usual_path_length, rows)
         return values
 
     def changes(self, replacing: Replacing) -> Changes:
         """See `Term`."""
         own = self.forest, self.usual_path_length, self.weight
-        n_cells = 2 * len(self.forest.roots) + 4 * replacing.n_features
+        n_cells = _cells_of_trees(self.forest, replacing.n_features)
         return in_pieces(lambda piece: changes_of_forest(*own, *piece), replacing, n_cells)
 
     def to_onnx(self, graph: Any, rows: str) -> str:
         """See `Term`."""
         n_trees = len(self.forest.roots)
         rate = np.full(n_trees, -1 / (n_trees * self.usual_path_length))
-        base = graph.constant(np.array(2, dtype=np.float32))
-        isolated = graph.add("Pow", base, graph.trees(self.forest, rate, rows))
-        return str(graph.add("Mul", isolated, graph.constant(np.array(self.weight, dtype=np.float32))))
+        isolated = graph.add("Pow", graph.constant(np.array(2.0)), graph.trees(self.forest, rate, rows))
+        return str(graph.add("Mul", isolated, graph.constant(np.array(self.weight))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,4 +233,4 @@ class NeighboursTerm(Term):
     def to_onnx(self, graph: Any, rows: str) -> str:
         """See `Term`."""
         distances = graph.nearest(self.neighbours, rows)
-        return str(graph.add("Mul", distances, graph.constant(np.array(self.weight, dtype=np.float32))))
+        return str(graph.add("Mul", distances, graph.constant(np.array(self.weight))))

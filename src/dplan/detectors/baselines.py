@@ -12,8 +12,9 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from dplan._kernels.perceptron import Floats
+from dplan._kernels.product import affine
 from dplan._kernels.trees import Trees, join_trees, one_tree, sum_of_leaves
-from dplan.detectors._base import Callback, Detector
+from dplan.detectors._base import Detector
 from dplan.detectors._checks import check_choice, check_integer, check_number
 from dplan.detectors._isolation import labelled_or_stand_ins
 from dplan.detectors._minibatches import Indices
@@ -72,28 +73,12 @@ class LogisticBaseline(Detector):
     True
     """
 
+    C: float = 1.0
+    max_iter: int = 1000
+
     is_random = False
     _saved = Detector._saved | {"coefficients_": Array(np.float64, (COLUMNS,)), "intercept_": Number()}
     _renamed: ClassVar[dict[str, str]] = {"inverse_penalty": "C", "n_iterations": "max_iter"}
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        max_iter: int = 1000,
-        scale: bool = True,
-        contamination: float = 0.02,
-        random_state: Any = None,
-        callback: Callback | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.max_iter = max_iter
-        self.scale = scale
-        self.contamination = contamination
-        self.random_state = random_state
-        self.callback = callback
-        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         check_number("C", self.C, "(0, inf)")
@@ -116,8 +101,8 @@ class LogisticBaseline(Detector):
         return int(self.history_["iterations"][-1])
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        scores: NDArray[np.float64] = rows @ self.coefficients_ + self.intercept_
-        return scores
+        weights, biases = self.coefficients_[:, None], np.array([self.intercept_])
+        return affine(rows, weights.astype(np.float32), biases.astype(np.float32))[:, 0]
 
     def _terms(self) -> Sequence[Term]:
         return [LinearTerm(self.coefficients_), ConstantTerm(self.intercept_)]
@@ -175,32 +160,14 @@ class BoostedBaseline(Detector):
     True
     """
 
+    engine: str = "scikit-learn"
+    n_estimators: int = 100
+    learning_rate: float = 0.1
+    l2: float = 1.0
+
     is_random = False  # with scikit-learn, up to 200,000 rows
     _saved = Detector._saved | {"trees_": TreeArrays()}
     _renamed: ClassVar[dict[str, str]] = {"n_trees": "n_estimators"}
-
-    def __init__(
-        self,
-        *,
-        engine: str = "scikit-learn",
-        n_estimators: int = 100,
-        learning_rate: float = 0.1,
-        l2: float = 1.0,
-        scale: bool = True,
-        contamination: float = 0.02,
-        random_state: Any = None,
-        callback: Callback | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.engine = engine
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.l2 = l2
-        self.scale = scale
-        self.contamination = contamination
-        self.random_state = random_state
-        self.callback = callback
-        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         check_choice("engine", self.engine, ENGINES)

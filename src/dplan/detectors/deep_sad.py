@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels import perceptron
+from dplan._kernels import perceptron, product
 from dplan._kernels.compile import compiled
+from dplan._kernels.neighbours import mean_nearest_distance
 from dplan._kernels.perceptron import Floats, Sizes
-from dplan.detectors._base import Callback
 from dplan.detectors._checks import check_choice, check_hidden_units, check_number
 from dplan.detectors._deep import DeepDetector, Network, new_network
 from dplan.detectors._minibatches import HalfAndHalf, Indices, weighted_mean
@@ -91,40 +91,10 @@ class DeepSAD(DeepDetector):
     True
     """
 
-    _saved = DeepDetector._saved | {"centre_": Array()}
+    loss: str = "margin"
+    margin: float = 5.0
 
-    def __init__(
-        self,
-        *,
-        loss: str = "margin",
-        margin: float = 5.0,
-        hidden_units: int | tuple[int, ...] = (20,),
-        n_epochs: int = 50,
-        epoch_batches: int = 20,
-        batch_size: int = 512,
-        learning_rate: float = 0.001,
-        l2: float = 0.01,
-        scale: bool = True,
-        contamination: float = 0.02,
-        random_state: Any = None,
-        callback: Callback | None = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            hidden_units=hidden_units,
-            n_epochs=n_epochs,
-            epoch_batches=epoch_batches,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            l2=l2,
-            scale=scale,
-            contamination=contamination,
-            random_state=random_state,
-            callback=callback,
-            verbose=verbose,
-        )
-        self.loss = loss
-        self.margin = margin
+    _saved = DeepDetector._saved | {"centre_": Array()}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -148,14 +118,14 @@ class DeepSAD(DeepDetector):
         self._learn(network, sampler, loss)
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        return squared_distances(perceptron.outputs(self.weights_, self.layer_sizes_, rows), self.centre_)
+        represented = product.represent(self.weights_, self.layer_sizes_, rows)
+        return np.square(mean_nearest_distance(self.centre_[None, None], represented))
 
     def _terms(self) -> Sequence[Term]:
         return [SphereTerm(self._score, self.weights_, self.layer_sizes_, self.centre_)]
 
     def _embed(self, rows: Floats) -> Floats:
-        represented: Floats = perceptron.represent(self.weights_, self.layer_sizes_, rows)
-        return represented
+        return product.represent(self.weights_, self.layer_sizes_, rows)
 
     def _check_saved(self) -> None:
         super()._check_saved()
@@ -172,8 +142,8 @@ class SphereTerm(ScoreTerm):
 
     def to_onnx(self, graph: Any, rows: str) -> str:
         """See `Term`."""
-        represented = graph.add("Relu", graph.network(self.theta, self.sizes, rows))
-        gaps = graph.add("Sub", represented, graph.constant(self.centre))
+        represented = graph.wide(graph.add("Relu", graph.network(self.theta, self.sizes, rows)))
+        gaps = graph.add("Sub", represented, graph.constant(self.centre.astype(np.float64)))
         return str(graph.add("ReduceSum", graph.add("Mul", gaps, gaps), graph.second_axis(), keepdims=0))
 
 

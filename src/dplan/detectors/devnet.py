@@ -1,14 +1,11 @@
 """DevNet: deviation networks (Pang et al., KDD 2019)."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels import perceptron
+from dplan._kernels import perceptron, product
 from dplan._kernels.compile import compiled
 from dplan._kernels.perceptron import Floats
-from dplan.detectors._base import Callback
 from dplan.detectors._checks import check_hidden_units, check_number
 from dplan.detectors._deep import DeepDetector, new_network
 from dplan.detectors._minibatches import HalfAndHalf, Indices, weighted_mean
@@ -75,38 +72,9 @@ class DevNet(DeepDetector):
     True
     """
 
-    _output_weights = (1.0,)
+    margin: float = 5.0
 
-    def __init__(
-        self,
-        *,
-        margin: float = 5.0,
-        hidden_units: int | tuple[int, ...] = (20,),
-        n_epochs: int = 50,
-        epoch_batches: int = 20,
-        batch_size: int = 512,
-        learning_rate: float = 0.001,
-        l2: float = 0.01,
-        scale: bool = True,
-        contamination: float = 0.02,
-        random_state: Any = None,
-        callback: Callback | None = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            hidden_units=hidden_units,
-            n_epochs=n_epochs,
-            epoch_batches=epoch_batches,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            l2=l2,
-            scale=scale,
-            contamination=contamination,
-            random_state=random_state,
-            callback=callback,
-            verbose=verbose,
-        )
-        self.margin = margin
+    _output_weights = (1.0,)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -126,7 +94,7 @@ class DevNet(DeepDetector):
         self._learn(new_network(sizes, float(self.l2), len(hidden_units), rng), sampler, loss)
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        return perceptron.outputs(self.weights_, self.layer_sizes_, rows)[:, 0]
+        return product.outputs(self.weights_, self.layer_sizes_, rows)[:, 0]
 
 
 @compiled

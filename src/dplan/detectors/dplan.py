@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels import perceptron
+from dplan._kernels import perceptron, product
 from dplan._kernels.perceptron import Floats
 from dplan.agent.environment import ANOMALOUS, SAMPLERS, STRETCH_ROWS, World, ring_order
 from dplan.agent.intrinsic import FEATURES, SCALINGS, new_novelty
 from dplan.agent.network import N_ACTIONS, OPTIMIZERS, Learning, new_agent
 from dplan.agent.training import Schedule, new_memory, train
-from dplan.detectors._base import Callback
 from dplan.detectors._checks import (
     check_choice,
     check_flag,
@@ -189,77 +188,36 @@ class DPLAN(ContinuingDetector):
     True
     """
 
+    hidden_units: int | tuple[int, ...] = (20,)
+    dropout: float = 0.0
+    n_steps: int = 20_000
+    episode_steps: int = 2_000
+    warmup_steps: int = 10_000
+    target_update_steps: int = 10_000
+    novelty_update_steps: int = 2_000
+    epsilon_start: float = 1.0
+    epsilon_end: float = 0.1
+    epsilon_steps: int = 10_000
+    labelled_probability: float = 0.5
+    subsample_size: int = 1_000
+    replay_size: int = 100_000
+    batch_size: int = 32
+    discount: float = 0.99
+    learning_rate: float = 0.00025
+    gradient_decay: float = 0.95
+    min_squared_gradient: float = 0.01
+    momentum: float = 0.0
+    optimizer: str = "rmsprop"
+    l2: float = 0.01
+    sampler: str = "proximity"
+    intrinsic_reward: bool = True
+    novelty_features: str = "embedding"
+    novelty_scaling: str = "minmax"
+    n_trees: int = 100
+    tree_size: int = 256
+
     round_name = "episode"
     _saved = ContinuingDetector._saved | NETWORK
-
-    def __init__(
-        self,
-        *,
-        hidden_units: int | tuple[int, ...] = (20,),
-        dropout: float = 0.0,
-        n_steps: int = 20_000,
-        episode_steps: int = 2_000,
-        warmup_steps: int = 10_000,
-        target_update_steps: int = 10_000,
-        novelty_update_steps: int = 2_000,
-        epsilon_start: float = 1.0,
-        epsilon_end: float = 0.1,
-        epsilon_steps: int = 10_000,
-        labelled_probability: float = 0.5,
-        subsample_size: int = 1_000,
-        replay_size: int = 100_000,
-        batch_size: int = 32,
-        discount: float = 0.99,
-        learning_rate: float = 0.00025,
-        gradient_decay: float = 0.95,
-        min_squared_gradient: float = 0.01,
-        momentum: float = 0.0,
-        optimizer: str = "rmsprop",
-        l2: float = 0.01,
-        sampler: str = "proximity",
-        intrinsic_reward: bool = True,
-        novelty_features: str = "embedding",
-        novelty_scaling: str = "minmax",
-        n_trees: int = 100,
-        tree_size: int = 256,
-        scale: bool = True,
-        contamination: float = 0.02,
-        random_state: Any = None,
-        callback: Callback | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.hidden_units = hidden_units
-        self.dropout = dropout
-        self.n_steps = n_steps
-        self.episode_steps = episode_steps
-        self.warmup_steps = warmup_steps
-        self.target_update_steps = target_update_steps
-        self.novelty_update_steps = novelty_update_steps
-        self.epsilon_start = epsilon_start
-        self.epsilon_end = epsilon_end
-        self.epsilon_steps = epsilon_steps
-        self.labelled_probability = labelled_probability
-        self.subsample_size = subsample_size
-        self.replay_size = replay_size
-        self.batch_size = batch_size
-        self.discount = discount
-        self.learning_rate = learning_rate
-        self.gradient_decay = gradient_decay
-        self.min_squared_gradient = min_squared_gradient
-        self.momentum = momentum
-        self.optimizer = optimizer
-        self.l2 = l2
-        self.sampler = sampler
-        self.intrinsic_reward = intrinsic_reward
-        self.novelty_features = novelty_features
-        self.novelty_scaling = novelty_scaling
-        self.n_trees = n_trees
-        self.tree_size = tree_size
-        self.scale = scale
-        self.contamination = contamination
-        self.random_state = random_state
-        self.callback = callback
-        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         check_hidden_units(self.hidden_units)
@@ -327,7 +285,7 @@ class DPLAN(ContinuingDetector):
                 break
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        values = perceptron.outputs(self.weights_, self.layer_sizes_, rows)
+        values = product.outputs(self.weights_, self.layer_sizes_, rows)
         return values[:, ANOMALOUS]
 
     def _terms(self) -> Sequence[Term]:

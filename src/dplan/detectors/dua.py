@@ -1,12 +1,9 @@
 """DUA: DevNet with pseudo anomalies from an unsupervised detector (Pang et al., KDD 2021, Section 5.2)."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
-from dplan.detectors._base import Callback
 from dplan.detectors._checks import check_number
 from dplan.detectors._isolation import split_off_most_isolated
 from dplan.detectors._minibatches import Indices
@@ -83,40 +80,9 @@ class DUA(DevNet):
     10
     """
 
-    _saved = DevNet._saved | {"pseudo_anomalies_": Array(np.int64, may_be_empty=True, lowest=0)}
+    pseudo_share: float = 0.0005
 
-    def __init__(
-        self,
-        *,
-        pseudo_share: float = 0.0005,
-        margin: float = 5.0,
-        hidden_units: int | tuple[int, ...] = (20,),
-        n_epochs: int = 50,
-        epoch_batches: int = 20,
-        batch_size: int = 512,
-        learning_rate: float = 0.001,
-        l2: float = 0.01,
-        scale: bool = True,
-        contamination: float = 0.02,
-        random_state: Any = None,
-        callback: Callback | None = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            margin=margin,
-            hidden_units=hidden_units,
-            n_epochs=n_epochs,
-            epoch_batches=epoch_batches,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            l2=l2,
-            scale=scale,
-            contamination=contamination,
-            random_state=random_state,
-            callback=callback,
-            verbose=verbose,
-        )
-        self.pseudo_share = pseudo_share
+    _saved = DevNet._saved | {"pseudo_anomalies_": Array(np.int64, may_be_empty=True, lowest=0)}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -10,12 +10,12 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from dplan._kernels import perceptron
+from dplan._kernels import product
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.scaling import no_scale
 from dplan._kernels.trees import join_trees, sum_of_leaves
 from dplan.agent.environment import ANOMALOUS
-from dplan.detectors._base import Callback, Indices
+from dplan.detectors._base import Indices
 from dplan.detectors._checks import check_integer, check_n_jobs, check_number
 from dplan.detectors._explorers import EXPLORERS, Explorers, as_members, draw_rows, grown_forest
 from dplan.detectors._fitted_ensemble import FittedEnsemble, agent_sizes
@@ -135,38 +135,15 @@ class DPLANEnsemble(FittedEnsemble):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        n_agents: int = 4,
-        hidden_units: int = 20,
-        n_steps: int = 20_000,
-        warmup_steps: int = 10_000,
-        n_rounds: int = 50,
-        exploration: float = 0.6,
-        n_trees: int = 100,
-        tree_size: int = 256,
-        n_jobs: int | None = None,
-        scale: bool = True,
-        contamination: float = 0.02,
-        random_state: Any = None,
-        callback: Callback | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_agents = n_agents
-        self.hidden_units = hidden_units
-        self.n_steps = n_steps
-        self.warmup_steps = warmup_steps
-        self.n_rounds = n_rounds
-        self.exploration = exploration
-        self.n_trees = n_trees
-        self.tree_size = tree_size
-        self.n_jobs = n_jobs
-        self.scale = scale
-        self.contamination = contamination
-        self.random_state = random_state
-        self.callback = callback
-        self.verbose = verbose
+    n_agents: int = 4
+    hidden_units: int = 20
+    n_steps: int = 20_000
+    warmup_steps: int = 10_000
+    n_rounds: int = 50
+    exploration: float = 0.6
+    n_trees: int = 100
+    tree_size: int = 256
+    n_jobs: int | None = None
 
     def _check_parameters(self) -> None:
         for name in ("n_agents", "hidden_units", "n_steps", "n_rounds", "n_trees"):
@@ -258,7 +235,7 @@ class DPLANEnsemble(FittedEnsemble):
         agent.set_params(callback=lambda *_: stop.is_set())
         agent.partial_fit(rows, known.astype(np.int64))  # without weights, this is fit
         values = [
-            perceptron.outputs(agent.weights_, agent.layer_sizes_, part)[:, ANOMALOUS]
+            product.outputs(agent.weights_, agent.layer_sizes_, part)[:, ANOMALOUS]
             for part in (usual, held_out)
         ]
         return standardised(job.kind, agent.weights_, None, *values)

@@ -9,8 +9,8 @@ from sklearn.ensemble import IsolationForest
 
 from dplan._kernels.forest import average_path_length
 from dplan._kernels.perceptron import Floats
-from dplan._kernels.trees import Trees, depth_of_nodes, join_trees, one_tree, sum_of_leaves
-from dplan.detectors._base import Callback, Detector
+from dplan._kernels.trees import Trees, depth_of_nodes, isolation, join_trees, one_tree
+from dplan.detectors._base import Detector
 from dplan.detectors._checks import check_integer
 from dplan.detectors._minibatches import Indices
 from dplan.detectors._saving import Number, TreeArrays
@@ -63,28 +63,12 @@ class IForest(Detector):
     7
     """
 
+    n_estimators: int = 100
+    max_samples: int = 256
+
     uses_labels = False
     _saved = Detector._saved | {"usual_path_length_": Number(lowest=0), "trees_": TreeArrays(lowest=0)}
     _renamed: ClassVar[dict[str, str]] = {"n_trees": "n_estimators", "tree_size": "max_samples"}
-
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 100,
-        max_samples: int = 256,
-        scale: bool = True,
-        contamination: float = 0.02,
-        random_state: Any = None,
-        callback: Callback | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.max_samples = max_samples
-        self.scale = scale
-        self.contamination = contamination
-        self.random_state = random_state
-        self.callback = callback
-        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         check_integer("n_estimators", self.n_estimators, minimum=1)
@@ -102,8 +86,7 @@ class IForest(Detector):
         self._record(trees=float(self.n_estimators))
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        mean_length = sum_of_leaves(self.trees_, rows) / len(self.trees_.roots)
-        return np.exp2(-mean_length / max(self.usual_path_length_, 1.0))
+        return isolation(self.trees_, max(self.usual_path_length_, 1.0), rows)
 
     def _terms(self) -> Sequence[Term]:
         return [ForestTerm(self.trees_, max(self.usual_path_length_, 1.0))]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels import perceptron
+from dplan._kernels import perceptron, product
 from dplan._kernels.compile import compiled
 from dplan._kernels.perceptron import Floats
 from dplan.detectors._checks import check_hidden_units
@@ -111,24 +111,17 @@ class PReNet(DeepDetector):
 
     def _keep(self, theta: Floats) -> None:
         super()._keep(theta)
-        shares = perceptron.outputs(theta, self.layer_sizes_, self.reference_rows_)
+        shares = product.outputs(theta, self.layer_sizes_, self.reference_rows_)
         self.reference_score_ = float(shares[:_N_REFERENCES, 0].mean() + shares[_N_REFERENCES:, 1].mean())
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        shares = perceptron.outputs(self.weights_, self.layer_sizes_, rows)
-        return mean_relation(shares, self.reference_score_)
+        # The mean of φ(anomaly, x) and φ(x, unlabelled) over the references.
+        left, right = product.outputs(self.weights_, self.layer_sizes_, rows).T
+        relation: Floats = np.float32(0.5) * (left + right + np.float32(self.reference_score_))
+        return relation
 
     def _terms(self) -> Sequence[Term]:
         return [*super()._terms(), ConstantTerm(0.5 * self.reference_score_)]
-
-
-@compiled
-def mean_relation(shares: Floats, reference_score: float) -> Floats:
-    """Return the mean of φ(anomaly, x) and φ(x, unlabelled) over the references, for every row x."""
-    means = np.empty(len(shares), dtype=np.float32)
-    for row in range(len(shares)):
-        means[row] = 0.5 * (shares[row, 0] + shares[row, 1] + reference_score)
-    return means
 
 
 class Pairs:

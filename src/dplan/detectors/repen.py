@@ -1,14 +1,12 @@
 """REPEN: representation learning for distance-based outlier detection (Pang et al., KDD 2018)."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels import perceptron
+from dplan._kernels import perceptron, product
 from dplan._kernels.compile import compiled
+from dplan._kernels.neighbours import mean_nearest_distance
 from dplan._kernels.perceptron import Floats
-from dplan.detectors._base import Callback
 from dplan.detectors._checks import check_hidden_units, check_integer, check_number
 from dplan.detectors._deep import DeepDetector, Step, new_network
 from dplan.detectors._minibatches import Indices, WeightedChoice, gather, one_by_one
@@ -47,6 +45,8 @@ class REPEN(DeepDetector):
         help on large tables.
     learning_rate : float, default=1.0
         Of Adadelta. From the paper's code, with Keras's other settings.
+    l2 : float, default=0.0
+        Weight decay on all kernels. From the paper, which has none.
     scale : bool, default=True
         Scale every column to [0, 1] by the training rows.
     contamination : float, default=0.02
@@ -85,42 +85,20 @@ class REPEN(DeepDetector):
     7
     """
 
+    n_samples: int = 50
+    sample_size: int = 8
+    margin: float = 1000.0
+    n_epochs: int = 30
+    epoch_batches: int | None = None  # type: ignore[assignment]  # here it may be None
+    batch_size: int = 256
+    learning_rate: float = 1.0
+    l2: float = 0.0
+
     uses_labels = False
     _saved = DeepDetector._saved | {
         "reference_rows_": Array(shape=(None, COLUMNS)),
         "references_": Array(shape=(None, None, None)),
     }
-
-    def __init__(
-        self,
-        *,
-        n_samples: int = 50,
-        sample_size: int = 8,
-        margin: float = 1000.0,
-        hidden_units: int | tuple[int, ...] = (20,),
-        n_epochs: int = 30,
-        epoch_batches: int | None = None,
-        batch_size: int = 256,
-        learning_rate: float = 1.0,
-        scale: bool = True,
-        contamination: float = 0.02,
-        random_state: Any = None,
-        callback: Callback | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_samples = n_samples
-        self.sample_size = sample_size
-        self.margin = margin
-        self.hidden_units = hidden_units
-        self.n_epochs = n_epochs
-        self.epoch_batches = epoch_batches  # type: ignore[assignment]  # here it may be None
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.scale = scale
-        self.contamination = contamination
-        self.random_state = random_state
-        self.callback = callback
-        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         check_hidden_units(self.hidden_units)
@@ -130,10 +108,13 @@ class REPEN(DeepDetector):
             check_integer("epoch_batches", self.epoch_batches, minimum=1)
         check_number("margin", self.margin, "(0, inf)")
         check_number("learning_rate", self.learning_rate, "(0, inf)")
+        check_number("l2", self.l2, "[0, inf)")
 
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
         rows = self._arrange(X, np.flatnonzero(labels == 0))
-        scores = lesinn(rows, in_columns(self._random_samples(rows, rng), int(self.n_samples)))
+        # LeSiNN's score: the distance to the nearest row of a random sample, averaged over the samples.
+        samples = self._random_samples(rows, rng).reshape(int(self.n_samples), -1, rows.shape[1])
+        scores = mean_nearest_distance(samples, rows)
         triplets = Triplets(rows, scores, int(self.batch_size), rng)
         # Threshold and percentiles may come from these rows, too: each is in one of 50 samples, so its score is off by
         # a fiftieth at most.
@@ -145,7 +126,7 @@ class REPEN(DeepDetector):
             return float(losses.sum()) / len(losses), slopes
 
         sizes = np.array([X.shape[1], *check_hidden_units(self.hidden_units)], dtype=np.int64)
-        network = new_network(sizes, l2=0.0, n_decayed=0, rng=rng)
+        network = new_network(sizes, float(self.l2), len(sizes) - 1, rng)
         step = adadelta(len(network.theta), float(self.learning_rate))
         n_batches = self.epoch_batches or min(max(1, len(rows) // int(self.batch_size)), _MOST_BATCHES)
         self._learn(network, triplets, loss, step, int(n_batches))
@@ -157,47 +138,20 @@ class REPEN(DeepDetector):
 
     def _keep(self, theta: Floats) -> None:
         super()._keep(theta)
-        represented = perceptron.represent(theta, self.layer_sizes_, self.reference_rows_)
-        self.references_ = in_columns(represented, int(self.n_samples))
+        represented = product.represent(theta, self.layer_sizes_, self.reference_rows_)
+        samples = represented.reshape(int(self.n_samples), -1, represented.shape[1])
+        self.references_ = np.ascontiguousarray(samples.transpose(2, 1, 0))
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        return lesinn(self._embed(rows), self.references_)
+        return mean_nearest_distance(self.references_.transpose(2, 1, 0), self._embed(rows))
 
     def _embed(self, rows: Floats) -> Floats:
-        represented: Floats = perceptron.represent(self.weights_, self.layer_sizes_, rows)
-        return represented
+        return product.represent(self.weights_, self.layer_sizes_, rows)
 
     def _check_saved(self) -> None:
         super()._check_saved()
         same(len(self.references_), int(self.layer_sizes_[-1]), "references_")
         same(len(self.reference_rows_), self.references_[0].size, "reference_rows_")
-
-
-def in_columns(sampled: Floats, n_samples: int) -> Floats:
-    """Turn rows, one sample after the other, into (columns, rows of a sample, samples)."""
-    return np.ascontiguousarray(sampled.reshape(n_samples, -1, sampled.shape[1]).transpose(2, 1, 0))
-
-
-@compiled
-def lesinn(rows: Floats, samples: Floats) -> NDArray[np.float64]:
-    """Return LeSiNN's score: the distance to the nearest row of a sample, averaged over the samples."""
-    n_columns, size, n_samples = samples.shape
-    flat = samples.reshape(n_columns, size * n_samples)
-    distances = np.empty(size * n_samples, dtype=np.float32)
-    scores = np.zeros(len(rows))
-    for row in range(len(rows)):
-        distances[:] = 0
-        for column in range(n_columns):
-            value = rows[row, column]
-            for i in range(size * n_samples):
-                gap = value - flat[column, i]
-                distances[i] += gap * gap
-        for sample in range(n_samples):
-            nearest = distances[sample]
-            for i in range(1, size):
-                nearest = min(nearest, distances[i * n_samples + sample])
-            scores[row] += np.sqrt(nearest) / n_samples
-    return scores
 
 
 def outlier_candidates(scores: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dplan._kernels.blas import single_threaded_blas
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.scaling import scale_rows
 from dplan.detectors._base import Detector
@@ -117,7 +116,7 @@ def effects(
     replacing = Replacing(
         _scaled(detector, table), _scaled(detector, against), feature_of, int(feature_of.max()) + 1
     )
-    with single_threaded_blas(), ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         # Each term in a thread of its own: compiled code holds no lock.
         first_in, last_out = sum(pool.map(lambda term: term.changes(replacing), detector._terms()))
     return Explanation(_shared(first_in, -last_out, scores - baseline), scores, baseline)
@@ -131,12 +130,17 @@ def _shared(
     together = np.abs(last_out - first_in)
     # Rounding must not look like acting together; and if nothing does, the rest is rounding and goes to the effects.
     together[together < 1e-5 * np.abs(totals)[:, None]] = 0.0
-    nothing = together.sum(axis=1) == 0
+    nothing = _sums(together) == 0
     together[nothing] = np.abs(mean[nothing])
-    together[together.sum(axis=1) == 0] = 1.0
-    rest = totals - mean.sum(axis=1)
-    mean += together * (rest / together.sum(axis=1))[:, None]
+    together[_sums(together) == 0] = 1.0
+    rest = totals - _sums(mean)
+    mean += together * (rest / _sums(together))[:, None]
     return mean
+
+
+def _sums(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sum of each row, taken from left to right: `sum` may take it otherwise if there are other rows."""
+    return np.cumsum(table, axis=1)[:, -1]
 
 
 def _scaled(detector: Detector, table: NDArray[np.float64]) -> Floats:

@@ -91,7 +91,9 @@ def _content(source: str | Path | bytes) -> bytearray:
         header = int.from_bytes(start[:8], "little")
         for what, length, most in (("", size, _MAX_FILE), (" of header", header, _MAX_HEADER)):
             if length > most:
-                raise ModelFileError(f"{path.name} has {length:,} bytes{what}; a model file has at most {most:,}")
+                raise ModelFileError(
+                    f"{path.name} has {length:,} bytes{what}; a model file has at most {most:,}"
+                )
         content = bytearray(start)
         content += file.read(_MAX_FILE)
         return content
@@ -105,12 +107,15 @@ def _tensors(table: dict[str, Any], data: memoryview) -> Tensors:
         dtype, shape = next((d for kind, d in _TYPES.items() if kind == entry["dtype"]), None), entry["shape"]
         if dtype is None:
             raise ValueError(f"tensor {name!r} has the type {str(entry['dtype'])[:80]}")
-        if not isinstance(shape, list) or not all(type(length) is int and 0 <= length <= len(data) for length in shape):
+        if not isinstance(shape, list) or not all(
+            type(length) is int and 0 <= length <= len(data) for length in shape
+        ):
             raise ValueError(f"tensor {name!r} has the shape {str(shape)[:80]}")
         size = math.prod(shape) * dtype.itemsize
         if entry["data_offsets"] != [end, end + size] or end + size > len(data):
             raise ValueError(f"tensor {name!r} is not where the bytes are")
-        tensors[name] = np.frombuffer(data[end : end + size], dtype=dtype).reshape(shape)
+        # A copy is aligned and can be written to, as arrays of a detector just fitted: kernels are compiled for both.
+        tensors[name] = np.frombuffer(data[end : end + size], dtype=dtype).reshape(shape).copy()
         end += size
     if end != len(data):
         raise ValueError(f"{len(data) - end:,} bytes belong to no tensor")

@@ -107,15 +107,20 @@ class Graph:
         return rows
 
     def trees(self, trees: Trees, weights: NDArray[np.float64], rows: str) -> str:
-        """Add trees; return the sum of their weighted leaves."""
-        sums = self.add("TreeEnsembleRegressor", rows, domain=_TREES, **tree_attributes(trees, weights))
-        return self.add("Squeeze", sums, self.second_axis())
+        """Add trees; return the sum of their weighted leaves, in float64."""
+        from onnx import numpy_helper
+
+        attributes = tree_attributes(trees, weights)
+        for name in ("nodes_values", "target_weights"):  # as float64, so that leaves are added up in float64
+            attributes[f"{name}_as_tensor"] = numpy_helper.from_array(np.array(attributes.pop(name)), name)
+        sums = self.add("TreeEnsembleRegressor", self.wide(rows), domain=_TREES, **attributes)
+        return self.wide(self.add("Squeeze", sums, self.second_axis()))
 
     def nearest(self, neighbours: NDArray[np.float32], rows: str) -> str:
         """Add the mean distance to the nearest row of each sample: x² - 2 x·z + z², coarse unless it is in float64."""
         n_samples, n_each, n_columns = neighbours.shape
         every = neighbours.reshape(-1, n_columns).astype(np.float64)
-        wide = self.add("Cast", rows, to=11)  # to float64
+        wide = self.wide(rows)
         own = self.add("ReduceSum", self.add("Mul", wide, wide), self.second_axis(), keepdims=1)
         shifts = self.constant((every**2).sum(axis=1))
         both = self.add("MatMul", wide, self.constant(-2 * every.T))
@@ -124,7 +129,11 @@ class Graph:
         last = self.constant(np.array([2], dtype=np.int64))
         nearest = self.add("ReduceMin", by_sample, last, keepdims=0)
         distances = self.add("Sqrt", self.add("Max", nearest, self.constant(np.array(0.0))))
-        return self.add("Cast", self.add("ReduceMean", distances, self.second_axis(), keepdims=0), to=1)
+        return self.add("ReduceMean", distances, self.second_axis(), keepdims=0)
+
+    def wide(self, values: str) -> str:
+        """Add a conversion to float64."""
+        return self.add("Cast", values, to=11)
 
     def second_axis(self) -> str:
         """Return the name of a constant that stands for the second axis."""
@@ -167,14 +176,14 @@ def _column(graph: Graph, table: str, j: int) -> str:
 
 def _score(graph: Graph, detector: Detector, features: str) -> str:
     """Scale features as the detector does, and score them."""
-    wide = graph.add("Cast", features, to=11)  # to float64
-    halved = graph.add("Mul", wide, graph.constant(np.array(0.5)))
+    halved = graph.add("Mul", graph.wide(features), graph.constant(np.array(0.5)))
     centred = graph.add("Sub", halved, graph.constant(detector.column_low_))
     rows = graph.add("Cast", graph.add("Mul", centred, graph.constant(detector.column_inverse_)), to=1)
     try:
-        first, *others = [term.to_onnx(graph, rows) for term in detector._terms()]
+        score, *others = [term.to_onnx(graph, rows) for term in detector._terms()]
     except NotImplementedError as error:
         raise TypeError(f"{type(detector).__name__} cannot be exported to ONNX") from error
+    # In float64: what standardises a member can be far larger than the score, and float32 would round it.
     for term in others:
-        first = graph.add("Add", first, term)
-    return first
+        score = graph.add("Add", score, term)
+    return graph.add("Cast", score, to=1)  # to float32

@@ -1,29 +1,25 @@
-"""The report's tables: ours beside the paper's, known and unknown anomalies apart, class by class, at the top."""
+"""The report's tables and charts, all computed from the journal."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from dplan._html.blocks import Block, Entry, Figure, Grid, Heading, Paragraph
+from dplan._html.charts import Line, critical_difference, panels
 from dplan.benchmark import published
-from dplan.benchmark.metrics import TOPS
-from dplan.benchmark.report.blocks import Block, Entry, Figure, Grid, Heading, Paragraph, figures_text
-from dplan.benchmark.report.drawing import critical_difference
-from dplan.benchmark.results import Results, Spread, spread
+from dplan.benchmark.cells import TOPS
+from dplan.benchmark.results import Groups, Results, Spread
 from dplan.benchmark.statistics import rank_methods, wilcoxon_p_value, wins_ties_losses
 
-__all__ = [
-    "MEASURES",
-    "REFERENCE",
-    "comparison",
-    "methods_of",
-    "over_datasets",
-    "seeds_text",
-    "speed",
-    "title_of",
-]
+__all__ = ["METRICS", "REFERENCE", "chapter", "methods_of", "number_text", "over_datasets", "title_of"]
 
-MEASURES = {"auc_pr": "AUC-PR", "auc_roc": "AUC-ROC"}
+METRICS = {"auc_pr": "AUC-PR", "auc_roc": "AUC-ROC"}
 REFERENCE = "DPLAN"
+_SWEEPS = {
+    "known-classes": "known classes",
+    "pollution": "per cent of anomalies",
+    "dimensions": "hidden units",
+}
 
 
 def title_of(dataset: str) -> str:
@@ -38,89 +34,126 @@ def title_of(dataset: str) -> str:
 
 
 def methods_of(results: Results, suite: str, protocol: str | None = None) -> list[str]:
-    """List the methods of a suite, under one protocol or any: the paper's first."""
+    """List the methods of a suite, with one protocol or any: the paper's first."""
     order = [*published.methods("table2"), *published.methods("table3")]
     return results.names(suite, "method", order, protocol)
 
 
-def seeds_text(results: Results, suite: str, protocol: str) -> str:
-    """Say how many runs stand behind each figure."""
-    runs: dict[tuple[str, float | None, str], int] = {}
-    for cell in results.select(suite, protocol):
-        place = (cell["dataset"], cell["x"], cell["method"])
-        runs[place] = runs.get(place, 0) + 1
-    fewest, most = min(runs.values()), max(runs.values())
-    number = str(most) if fewest == most else f"{fewest} to {most}"
-    plural = "s" if most > 1 else ""
-    return f"Protocol {protocol}, {number} run{plural} each, mean ± standard deviation."
+def number_text(value: float | None, digits: int = 3, sign: bool = False) -> str:
+    """Write a number, or a dash where there is none.
+
+    Examples
+    --------
+    >>> number_text(0.5), number_text(-0.0254, sign=True), number_text(-0.0001, sign=True), number_text(None)
+    ('0.500', '−0.025', '+0.000', '–')
+    """
+    if value is None or value != value:  # NaN
+        return "–"
+    value = round(value, digits) + 0.0  # no minus before a zero
+    return f"{value:{'+' if sign else ''}.{digits}f}".replace("-", "−")
 
 
-def comparison(
-    results: Results, suite: str, protocol: str, table: published.Table, details: bool
-) -> Iterator[Block]:
-    """Give the chapter of `table2` or `ablation` under one protocol."""
+def over_datasets(groups: Groups, method: str) -> float:
+    """Average a method over the data sets; NaN if it has no result."""
+    means = [spread.mean for (_, _, name), spread in groups.items() if name == method]
+    return float(np.mean(means)) if means else float("nan")
+
+
+def chapter(results: Results, suite: str, protocol: str) -> Iterator[Block]:
+    """Return the chapter of a suite with one protocol."""
+    if suite in ("table2", "ablation"):
+        yield from _comparison(results, suite, protocol)
+    elif suite in _SWEEPS:
+        yield from _sweep(results, suite, protocol)
+    elif suite == "steps":
+        yield from _steps(results, protocol)
+    elif suite == "speed":
+        yield from _speed(results, protocol)
+
+
+def _runs(results: Results, suite: str, protocol: str) -> str:
+    """Say how many runs are behind each value."""
+    counts = [group.runs for group in results.groups(suite, protocol, "fit_seconds").values()]
+    fewest, most = min(counts), max(counts)
+    return f"{most} run{'s' * (most > 1)}" if fewest == most else f"{fewest} to {most} runs"
+
+
+def _comparison(results: Results, suite: str, protocol: str) -> Iterator[Block]:
     datasets = results.names(suite, "dataset", published.data_sets(), protocol)
     methods = methods_of(results, suite, protocol)
     yield Paragraph(
-        f"{seeds_text(results, suite, protocol)} Beneath each figure stand the paper's and ours minus the paper's."
+        f"Protocol {protocol}, {_runs(results, suite, protocol)} each, mean ± standard deviation. Below each value: "
+        "the paper's, and the difference (ours minus the paper's)."
     )
-    for measure, title in MEASURES.items():
-        yield _beside_the_paper(results, suite, protocol, table, measure, title, datasets, methods)
-        yield from _ranks(results, suite, protocol, measure, title, datasets, methods)
-    yield _known_and_unknown(results, suite, protocol, methods)
-    if details:
+    for metric, title in METRICS.items():
+        yield _beside_the_paper(results, suite, protocol, metric, title, datasets, methods)
+        yield from _ranks(results, suite, protocol, metric, title, datasets, methods)
+    columns = {
+        f"{title} {group}": results.groups(suite, protocol, metric + suffix)
+        for metric, title in METRICS.items()
+        for suffix, group in (("", "all"), ("_known", "known"), ("_unknown", "unknown"))
+    }
+    yield _averages(
+        methods,
+        columns,
+        "Known: anomalies of classes with labelled rows; unknown: of classes without any; each group against the "
+        "normal rows alone.",
+    )
+    if suite == "table2":
         yield from _class_by_class(results, suite, protocol, methods)
-        yield _at_the_top(results, suite, protocol, methods)
+        columns = {f"precision at {top}": results.groups(suite, protocol, str(top)) for top in TOPS}
+        yield _averages(
+            methods, columns, "Share of anomalies among the highest scores, averaged over the data sets."
+        )
+
+
+def _averages(methods: list[str], columns: Mapping[str, Groups], caption: str) -> Grid:
+    """Average metrics over the data sets, one row per method, the best in bold."""
+    means = [{method: over_datasets(groups, method) for method in methods} for groups in columns.values()]
+    best = [max((value for value in column.values() if value == value), default=None) for column in means]
+    rows = [
+        [
+            Entry(method),
+            *(
+                Entry(number_text(column[method]), strong=column[method] == top)
+                for column, top in zip(means, best, strict=True)
+            ),
+        ]
+        for method in methods
+    ]
+    return Grid(["method", *columns], rows, caption)
 
 
 def _beside_the_paper(
     results: Results,
     suite: str,
     protocol: str,
-    table: published.Table,
-    measure: str,
+    metric: str,
     title: str,
     datasets: list[str],
     methods: list[str],
 ) -> Grid:
-    groups = results.groups(suite, protocol, lambda cell: cell[measure])
+    table: published.Table = "table2" if suite == "table2" else "table3"
+    groups = results.groups(suite, protocol, metric)
     rows = []
     for dataset in datasets:
-        ours = {method: groups.get((dataset, None, method)) for method in methods}
-        best = max((figure.mean for figure in ours.values() if figure), default=None)
-        rows.append(
-            [
-                Entry(title_of(dataset)),
-                *(
-                    _entry(ours[method], published.figure(table, measure, dataset, method), best)
-                    for method in methods
-                ),
-            ]
-        )
-    matrix = results.matrix(suite, protocol, measure, datasets, methods)
-    complete = np.asarray(~np.isnan(matrix).any(axis=1))
+        ours = [groups.get((dataset, None, method)) for method in methods]
+        theirs = [published.figure(table, metric, dataset, method) for method in methods]
+        rows.append([Entry(title_of(dataset)), *_entries(ours, theirs)])
+    matrix = results.matrix(suite, protocol, metric, datasets, methods)
+    complete = ~np.asarray(np.isnan(matrix).any(axis=1))
     averages: list[Spread | None] = [None] * len(methods)
     if complete.any():
-        averages = []
-        for column, method in zip(matrix.T, methods, strict=True):
-            deviations = [
-                groups[dataset, None, method].deviation
-                for dataset, whole in zip(datasets, complete, strict=True)
-                if whole
+        for i, method in enumerate(methods):
+            whole = [
+                groups[name, None, method] for name, all_ in zip(datasets, complete, strict=True) if all_
             ]
-            averages.append(Spread(float(column[complete].mean()), float(np.mean(deviations))))
-    best = max((figure.mean for figure in averages if figure), default=None)
+            deviation = float(np.mean([group.deviation for group in whole]))
+            averages[i] = Spread(float(matrix[complete, i].mean()), deviation, 0)
     # The paper's average is over its 13 data sets and says nothing about fewer.
     whole_table = complete.all() and datasets == published.data_sets()
-    rows.append(
-        [
-            Entry(f"Average of {int(complete.sum())}"),
-            *(
-                _entry(figure, published.average(table, measure, method) if whole_table else None, best)
-                for figure, method in zip(averages, methods, strict=True)
-            ),
-        ]
-    )
+    printed = [published.average(table, metric, method) if whole_table else None for method in methods]
+    rows.append([Entry(f"Average of {int(complete.sum())}"), *_entries(averages, printed)])
     if REFERENCE in methods:
         reference = matrix[:, methods.index(REFERENCE)]
         p_values, counts = [Entry("Wilcoxon p-value")], [Entry(f"{REFERENCE} wins / ties / losses")]
@@ -129,74 +162,46 @@ def _beside_the_paper(
                 p_values.append(Entry("–"))
                 counts.append(Entry("–"))
                 continue
-            theirs = published.p_value(table, measure, method)
-            note = f"paper {theirs:.4f}" if theirs is not None else ""
-            p_values.append(Entry(figures_text(wilcoxon_p_value(reference, column), 4), note))
+            p_value = published.p_value(table, metric, method)
+            note = f"paper {p_value:.4f}" if p_value is not None else ""
+            p_values.append(Entry(number_text(wilcoxon_p_value(reference, column), 4), note))
             counts.append(Entry(" / ".join(map(str, wins_ties_losses(reference, column)))))
         rows += [p_values, counts]
     return Grid([title, *methods], rows)
 
 
-def _entry(ours: Spread | None, theirs: published.Published | None, best: float | None) -> Entry:
-    note = ""
-    if theirs is not None:
-        note = f"paper {theirs.mean:.3f}"
-        if ours is not None:
-            note += f", {figures_text(ours.mean - theirs.mean, sign=True)}"
-    if ours is None:
-        return Entry("–", note)
-    return Entry(f"{ours.mean:.3f} ± {ours.deviation:.3f}", note, strong=ours.mean == best)
+def _entries(ours: list[Spread | None], theirs: list[published.Published | None]) -> Iterator[Entry]:
+    """Write one row: ours, the best in bold, with the paper's below."""
+    best = max((spread.mean for spread in ours if spread), default=None)
+    for spread, paper in zip(ours, theirs, strict=True):
+        note = f"paper {paper.mean:.3f}" if paper else ""
+        if paper and spread:
+            note += f", {number_text(spread.mean - paper.mean, sign=True)}"
+        text = f"{spread.mean:.3f} ± {spread.deviation:.3f}" if spread else "–"
+        yield Entry(text, note, strong=spread is not None and spread.mean == best)
 
 
 def _ranks(
     results: Results,
     suite: str,
     protocol: str,
-    measure: str,
+    metric: str,
     title: str,
     datasets: list[str],
     methods: list[str],
-) -> Iterator[Block]:
-    ranking = rank_methods(results.matrix(suite, protocol, measure, datasets, methods))
+) -> Iterator[Figure]:
+    ranking = rank_methods(results.matrix(suite, protocol, metric, datasets, methods))
     if ranking is None:
         return
-    ranks = ranking.ranks.tolist()
     caption = (
-        f"Average ranks by {title} over {ranking.n} data sets, 1 being best. Friedman's p-value is "
-        f"{ranking.p_value:.2g}. A bar joins methods that Nemenyi's test at 5 % does not tell apart."
+        f"Average ranks by {title} over {ranking.n} data sets; 1 is best. Friedman test: p = {ranking.p_value:.2g}. "
+        "Bars join methods that the Nemenyi test does not separate at the 5 % level."
     )
-    order = np.argsort(ranking.ranks)
-    rows = [[Entry(methods[i]), Entry(figures_text(ranks[i], 2))] for i in order]
-    rows.append([Entry("critical difference"), Entry(figures_text(ranking.critical_difference, 2))])
-    svg = critical_difference(methods, ranks, ranking.critical_difference)
-    yield Figure(svg, caption, Grid(["method", f"average rank by {title}"], rows))
-
-
-def _known_and_unknown(results: Results, suite: str, protocol: str, methods: list[str]) -> Grid:
-    head, columns = ["method"], []
-    for measure, title in MEASURES.items():
-        for suffix, group in (("", "all"), ("_known", "known"), ("_unknown", "unknown")):
-            head.append(f"{title} {group}")
-            groups = results.groups(suite, protocol, lambda cell, name=measure + suffix: cell[name])  # type: ignore[misc]
-            columns.append({method: over_datasets(groups, method) for method in methods})
-    rows = []
-    for method in methods:
-        entries = [
-            Entry(figures_text(column[method]), strong=column[method] == _best(column)) for column in columns
-        ]
-        rows.append([Entry(method), *entries])
-    caption = "Anomalies of classes with labelled rows and of classes without any, each against the normal rows alone."
-    return Grid(head, rows, caption)
-
-
-def over_datasets(groups: dict[tuple[str, float | None, str], Spread], method: str) -> float:
-    """Average a method over the data sets; NaN if it has no figure."""
-    means = [figure.mean for (_, _, name), figure in groups.items() if name == method]
-    return float(np.mean(means)) if means else float("nan")
-
-
-def _best(column: dict[str, float]) -> float | None:
-    return max((value for value in column.values() if value == value), default=None)  # not NaN
+    ranks = ranking.ranks.tolist()
+    rows = [[Entry(methods[i]), Entry(number_text(ranks[i], 2))] for i in np.argsort(ranking.ranks)]
+    rows.append([Entry("critical difference"), Entry(number_text(ranking.critical_difference, 2))])
+    chart = critical_difference(methods, ranks, ranking.critical_difference)
+    yield Figure(chart, caption, Grid(["method", f"average rank by {title}"], rows))
 
 
 def _class_by_class(results: Results, suite: str, protocol: str, methods: list[str]) -> Iterator[Block]:
@@ -206,79 +211,113 @@ def _class_by_class(results: Results, suite: str, protocol: str, methods: list[s
         for name, (auc_pr, _) in cell["classes"].items():
             by_method = values.setdefault((source, name), {})
             by_method.setdefault((cell["method"], name in cell["known"]), []).append(auc_pr)
-    order = published.data_sets()  # a data set has the name of its known class
+    order = {
+        name: i for i, name in enumerate(published.data_sets())
+    }  # data sets are named after their known class
     rows = []
-    for (source, name), by_method in sorted(
-        values.items(),
-        key=lambda item: (order.index(item[0][1]) if item[0][1] in order else len(order), item[0]),
-    ):
+    for source, name in sorted(values, key=lambda place: (order.get(place[1], len(order)), place)):
         entries = [Entry(f"{title_of(name)} ({source})")]
         for method in methods:
-            unknown, known = by_method.get((method, False)), by_method.get((method, True))
-            missed = spread(unknown).mean if unknown else None
-            note = f"known {spread(known).mean:.3f}" if known else ""
-            entries.append(Entry(figures_text(missed), note, shade=missed))
+            unknown, known = (values[source, name].get((method, is_known)) for is_known in (False, True))
+            mean = float(np.mean(unknown)) if unknown else None
+            entries.append(
+                Entry(number_text(mean), f"known {np.mean(known):.3f}" if known else "", shade=mean)
+            )
         rows.append(entries)
     yield Heading("Which anomaly classes does each method miss?", 4)
     yield Grid(
         ["AUC-PR while unknown", *methods],
         rows,
-        "Each class against the normal rows alone: while no label shows it, and beneath it where it is the known one. "
-        "Pale means missed.",
+        "Each class against the normal rows alone, when none of its rows is labelled; below, when it is the known "
+        "class. Pale cells are missed classes.",
     )
 
 
-def _at_the_top(results: Results, suite: str, protocol: str, methods: list[str]) -> Grid:
-    columns = []
-    for top in TOPS:
-        groups = results.groups(suite, protocol, lambda cell, key=str(top): cell["precision_at"][key])  # type: ignore[misc]
-        columns.append({method: over_datasets(groups, method) for method in methods})
-    rows = [
-        [
-            Entry(method),
-            *(
-                Entry(figures_text(column[method]), strong=column[method] == _best(column))
-                for column in columns
-            ),
-        ]
-        for method in methods
-    ]
-    return Grid(
-        ["method", *(f"precision at {top}" for top in TOPS)],
-        rows,
-        "Share of anomalies among the highest scores, averaged over the data sets.",
+def _sweep(results: Results, suite: str, protocol: str) -> Iterator[Block]:
+    datasets = results.names(suite, "dataset", published.data_sets(), protocol)
+    crosses: dict[str, dict[float, float]] = {}
+    if suite != "dimensions":  # the first point of the sweep is an entry of the paper's Table 2
+        start = 1.0 if suite == "known-classes" else 2.0
+        entries = {name: published.figure("table2", "auc_pr", name, REFERENCE) for name in datasets}
+        crosses = {title_of(name): {start: entry.mean} for name, entry in entries.items() if entry}
+    yield Paragraph(
+        f"Protocol {protocol}, {_runs(results, suite, protocol)} each, mean ± standard deviation."
     )
+    groups = results.groups(suite, protocol, "auc_pr")
+    yield _charts(groups, datasets, methods_of(results, suite, protocol), _SWEEPS[suite], "AUC-PR", crosses)
 
 
-def speed(results: Results, protocol: str) -> Iterator[Block]:
-    """Give the chapter of `speed` under one protocol."""
+def _charts(
+    groups: Groups,
+    datasets: list[str],
+    methods: list[str],
+    x_label: str,
+    y_label: str,
+    crosses: Mapping[str, Mapping[float, float]],
+) -> Figure:
+    """Draw a panel per data set, and write the same as a table."""
+    xs = sorted({x for _, x, _ in groups if x is not None})
+    charts: dict[str, dict[str, Line]] = {}
+    rows = []
+    for dataset in datasets:
+        lines = charts.setdefault(title_of(dataset), {})
+        for method in methods:
+            spreads = {x: groups[dataset, x, method] for x in xs if (dataset, x, method) in groups}
+            if not spreads:
+                continue
+            means = {x: spread.mean for x, spread in spreads.items()}
+            lines[method] = Line(
+                [*means], [*means.values()], [spread.deviation for spread in spreads.values()]
+            )
+            digits = 3 if max(map(abs, means.values())) < 10 else 0
+            texts = [number_text(means.get(x), digits) for x in xs]
+            rows.append([Entry(title_of(dataset)), Entry(method), *map(Entry, texts)])
+    caption = f"{y_label} by {x_label}; bands are ± one standard deviation."
+    if crosses:
+        caption += f" The cross is {REFERENCE} in the paper's Table 2."
+    table = Grid([f"{y_label} by {x_label}", "method", *(f"{x:,g}" for x in xs)], rows, text_columns=(0, 1))
+    return Figure(panels(charts, x_label, y_label, crosses), caption, table)
+
+
+def _steps(results: Results, protocol: str) -> Iterator[Block]:
+    datasets = results.names("steps", "dataset", published.data_sets(), protocol)
+    yield Paragraph(
+        f"Protocol {protocol}, {_runs(results, 'steps', protocol)} each, mean ± standard deviation. One training per "
+        "run, evaluated every 10,000 steps; the reward is per episode, averaged since the previous evaluation."
+    )
+    said = published.contents()["text"]["steps"]["auc_pr_after_100000_steps"]
+    for metric, title in (("auc_pr", "AUC-PR"), ("reward", "episode reward")):
+        groups = results.curve(protocol, metric)
+        last = max(x for _, x, _ in groups if x is not None)
+        crosses: dict[str, dict[float, float]] = {}
+        for dataset in datasets if metric == "auc_pr" else ():
+            entry = published.figure("table2", metric, dataset, REFERENCE)
+            points = {20_000.0: entry.mean} if entry else {}
+            points |= {100_000.0: said[dataset]} if dataset in said else {}
+            crosses[title_of(dataset)] = {x: y for x, y in points.items() if x <= last}
+        yield _charts(groups, datasets, methods_of(results, "steps", protocol), "steps", title, crosses)
+
+
+def _speed(results: Results, protocol: str) -> Iterator[Block]:
     datasets = results.names("speed", "dataset", published.data_sets(), protocol)
-    fit = results.groups("speed", protocol, lambda cell: cell["fit_seconds"])
-    score = results.groups("speed", protocol, lambda cell: cell["score_seconds"])
+    fit, score = (results.groups("speed", protocol, f"{what}_seconds") for what in ("fit", "score"))
     said = published.contents()["text"]["speed"]
+    low, high = said["seconds_to_fit_dplan"]
     rows = []
     for method in methods_of(results, "speed", protocol):
-        fits = [fit[name, None, method].mean for name in datasets if (name, None, method) in fit]
-        scores = [score[name, None, method].mean for name in datasets if (name, None, method) in score]
-        low, high = said["seconds_to_fit_dplan"]
+        fits, scores = (
+            [group.mean for (_, _, m), group in groups.items() if m == method] for groups in (fit, score)
+        )
         total = said["seconds_to_score_all_13_test_sets"].get(method)
+        theirs = f"paper {'below ' if total == 3 else 'about '}{total}" if total else ""
+        paper = f"paper {low} to {high} on most data sets" if method == REFERENCE else ""
+        range_ = Entry(f"{min(fits):.2f} to {max(fits):.2f}")
         rows.append(
-            [
-                Entry(method),
-                Entry(
-                    f"{np.mean(fits):.2f}",
-                    f"paper {low} to {high} on most data sets" if method == REFERENCE else "",
-                ),
-                Entry(f"{min(fits):.2f} to {max(fits):.2f}"),
-                Entry(
-                    f"{sum(scores):.2f}",
-                    f"paper {'below ' if total == 3 else 'about '}{total}" if total else "",
-                ),
-            ]
+            [Entry(method), Entry(f"{np.mean(fits):.2f}", paper), range_, Entry(f"{sum(scores):.2f}", theirs)]
         )
     yield Paragraph(
-        seeds_text(results, "speed", protocol).replace(", mean ± standard deviation", "")
-        + " One cell at a time on one thread; the paper's computer was another one."
+        f"Protocol {protocol}, {_runs(results, 'speed', protocol)} each. One cell at a time on one thread; the paper "
+        "used a different computer."
     )
     yield Grid(
         [

@@ -1,4 +1,4 @@
-"""What the report tells, computed in one pass over the table with bounded memory."""
+"""What the report shows, computed in one pass over the table with bounded memory."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ _SAMPLE, _HIGHEST, _MAP_ROWS = 5_000, 300, 1_500
 
 @dataclass(frozen=True)
 class Feature:
-    """A column: how usual training rows, the scored table and its highest scores are spread in it.
+    """A column: its distribution in unlabelled training rows, in the scored table and among its highest scores.
 
-    `labels` name the bars; for a number they are the edges of the bins, one more than there are shares.
+    For a number, `edges` are those of the bins; otherwise `labels` name the bars and `edges` is None.
     """
 
     column: Column
     labels: list[str]
-    usual: NDArray[np.float64]
+    edges: NDArray[np.float64] | None
+    background: NDArray[np.float64]
     table: NDArray[np.float64]
     highest: NDArray[np.float64]
     drift: float
@@ -39,7 +40,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class Facts:
-    """Everything that stands in the report."""
+    """Everything that the report shows."""
 
     scores: NDArray[np.float64] = field(repr=False)
     threshold: float
@@ -71,8 +72,8 @@ def gather(
     table : iterable of chunks
         As from `dplan.tables.chunks.chunks`.
     label, anomaly
-        A column that tells the anomalies of this table, and its values that mark them; without values, everything but
-        0, false, empty and missing does.
+        A column that marks the anomalies of this table, and the values that do; without values, everything but 0,
+        false, empty and missing does.
     n_shown : int
         Rows with the highest scores that are shown with reasons.
     """
@@ -95,7 +96,7 @@ def gather(
     rows, row_scores = sample.rows(), sample.scores()
     top, top_scores = highest.rows(), highest.scores()
     shown = top[:n_shown]
-    # Alerts stand for what is not usual; if there are hardly any, the highest scores do.
+    # Alerts are compared with background rows; if there are hardly any, the highest scores are.
     n_alerts = max(int((top_scores >= model.threshold).sum()), min(20, len(top_scores)))
     prepared, prepared_top = model.prepare(rows), model.prepare(top[:n_alerts])
     places, known_places, chosen = _map(model, prepared, prepared_top)
@@ -154,7 +155,7 @@ def _truth(frame: pl.DataFrame, label: str, anomaly: Sequence[str]) -> NDArray[n
 
 
 def _features(model: TableModel, rows: pl.DataFrame, prepared: Floats, highest: Floats) -> list[Feature]:
-    """Compare usual rows, the table and its highest scores column by column, the most important column first."""
+    """Compare background rows, the table and its highest scores by column, the most important column first."""
     explanation = model.explain(rows[:200])
     importance = np.abs(explanation.effects).mean(axis=0)
     groups = model.preparation.output_groups()
@@ -162,15 +163,16 @@ def _features(model: TableModel, rows: pl.DataFrame, prepared: Floats, highest: 
     for j, column in enumerate(model.preparation.columns_):
         parts = [array[:, groups == j].astype(np.float64) for array in (model.usual, prepared, highest)]
         spread = _text_spread if column.kind == "text" else _number_spread
-        labels, (usual, table, top), drift = spread(column, parts)
-        found.append(Feature(column, labels, usual, table, top, drift, float(importance[j])))
+        labels, edges, (background, table, top), drift = spread(column, parts)
+        found.append(Feature(column, labels, edges, background, table, top, drift, float(importance[j])))
     return sorted(found, key=lambda feature: -feature.importance)
 
 
-def _text_spread(
-    column: Column, parts: list[NDArray[np.float64]]
-) -> tuple[list[str], list[NDArray[np.float64]], float]:
-    """Give the shares of the most frequent levels and of all others; drift is half the sum of their differences."""
+Spread = tuple[list[str], NDArray[np.float64] | None, list[NDArray[np.float64]], float]
+
+
+def _text_spread(column: Column, parts: list[NDArray[np.float64]]) -> Spread:
+    """Return the shares of the most frequent levels and of all others; drift is half the sum of their differences."""
     means = [part.mean(axis=0) for part in parts]
     full = [
         np.append(mean, max(0.0, 1 - mean.sum())) for mean in means
@@ -181,33 +183,33 @@ def _text_spread(
     shares = [np.append(mean[strongest], max(0.0, 1 - mean[strongest].sum())) for mean in means]
     if max(share[-1] for share in shares) < 0.005:
         labels, shares = labels[:-1], [share[:-1] for share in shares]
-    return labels, shares, drift
+    return labels, None, shares, drift
 
 
-def _number_spread(
-    column: Column, parts: list[NDArray[np.float64]]
-) -> tuple[list[str], list[NDArray[np.float64]], float]:
-    """Give shares in equal bins over what is there; drift is the largest gap of the cumulative shares."""
-    usual, table, highest = (np.sort(part[:, 0]) for part in parts)
-    low, high = np.quantile(np.concatenate([usual, highest]), [0.005, 0.995])
+def _number_spread(column: Column, parts: list[NDArray[np.float64]]) -> Spread:
+    """Return shares in equal bins over the range; drift is the largest gap between the cumulative shares."""
+    background, table, highest = (np.sort(part[:, 0]) for part in parts)
+    low, high = np.quantile(np.concatenate([background, highest]), [0.005, 0.995])
     if column.kind == "flag":
         low, high = 0.0, 1.0
     n_bins = {"flag": 2, "date": 8}.get(column.kind, 18)
     edges = np.linspace(low, high if high > low else low + 1, n_bins + 1)
     shares = [
-        np.histogram(np.clip(part, low, high), edges)[0] / len(part) for part in (usual, table, highest)
+        np.histogram(np.clip(part, low, high), edges)[0] / len(part) for part in (background, table, highest)
     ]
-    at = np.concatenate([usual, table])
-    gaps = np.searchsorted(usual, at, "right") / len(usual) - np.searchsorted(table, at, "right") / len(table)
-    factor, shift, span = column.scaling()
-    values = [float((edge * span + shift) / factor) for edge in edges]
+    at = np.concatenate([background, table])
+    below = [np.searchsorted(part, at, "right") / len(part) for part in (background, table)]
+    drift = float(np.abs(below[0] - below[1]).max())
     if column.kind == "flag":
-        labels = ["false", "true"]
-    elif column.kind == "date":
-        labels = [f"from {day(value)}" for value in values[:-1]]
-    else:
-        labels = [repr(value) for value in values]
-    return labels, shares, float(np.abs(gaps).max())
+        return ["false", "true"], None, shares, drift
+    factor, shift, span = column.scaling()
+    with np.errstate(over="ignore"):
+        values = np.nan_to_num(
+            (edges * span + shift) / factor
+        )  # the largest float where there is none so large
+    if column.kind == "date":
+        return [f"from {day(value)}" for value in values[:-1].tolist()], None, shares, drift
+    return [], values, shares, drift
 
 
 def _map(

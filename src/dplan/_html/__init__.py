@@ -1,0 +1,1 @@
+"""The one page skeleton, style sheet and set of charts for every page that dplan writes."""

@@ -1,0 +1,193 @@
+"""What a page is made of, and how it becomes HTML.
+
+Every text is escaped, except `markupsafe.Markup`, which the charts return.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import jinja2
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from dplan._version import __version__
+
+__all__ = [
+    "Block",
+    "Code",
+    "Entry",
+    "Figure",
+    "Figures",
+    "Grid",
+    "Heading",
+    "Items",
+    "Paragraph",
+    "Prose",
+    "Tiles",
+    "as_html",
+]
+
+_FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading; level 2 starts a chapter."""
+
+    text: str
+    level: int = 2
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """Running text."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Items:
+    """A bulleted list."""
+
+    texts: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Prose:
+    r"""Text that somebody wrote in Markdown; HTML inside it stays text, and links keep their text alone.
+
+    Examples
+    --------
+    >>> Prose("A **bold** <word> and [a page](x.md).\n\n- one\n- two").html
+    Markup('<p>A <strong>bold</strong> &lt;word&gt; and a page.</p>\n<ul>\n<li>one</li>\n<li>two</li>\n</ul>\n')
+    """
+
+    markdown: str
+
+    @property
+    def html(self) -> Markup:
+        """The text as HTML."""
+        return Markup(markdown().render(self.markdown))
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """A few large numbers, each with what it counts."""
+
+    tiles: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a table.
+
+    Attributes
+    ----------
+    text : str
+        Its contents.
+    note : str
+        Smaller, below it.
+    strong : bool
+        Whether to emphasise it.
+    shade : float or None
+        From 0 (pale) to 1 (dark), to see a pattern at a glance.
+    meter : float or None
+        A bar of this length, from 0 to 1, instead of the text.
+    """
+
+    text: str
+    note: str = ""
+    strong: bool = False
+    shade: float | None = None
+    meter: float | None = None
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table; the first column names the row, columns outside `text_columns` hold numbers."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[Entry]]
+    caption: str = ""
+    text_columns: Collection[int] = (0,)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart, and the same values as a table for formats without charts."""
+
+    svg: Markup
+    caption: str = ""
+    table: Grid | None = None
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Figures side by side where there is room."""
+
+    figures: Sequence[Figure]
+
+
+@dataclass(frozen=True)
+class Code:
+    """Preformatted text: commands, tracebacks."""
+
+    text: str
+    title: str = ""
+
+
+Block = Heading | Paragraph | Items | Prose | Tiles | Grid | Figure | Figures | Code
+
+
+def as_html(title: str, blocks: Iterable[Block], *, heading: str = "", contents: bool = False) -> str:
+    """Return a whole page that needs no network.
+
+    Parameters
+    ----------
+    title : str
+        For the browser's tab, and the heading unless `heading` is given.
+    blocks : iterable of Block
+        The page from top to bottom.
+    heading : str, optional
+        The heading.
+    contents : bool, default=False
+        Whether links to the chapters stand at the top.
+
+    Examples
+    --------
+    >>> "a &lt; b" in as_html("Report", [Paragraph("a < b")])
+    True
+    """
+    return _template().render(
+        title=title,
+        heading=heading or title,
+        blocks=list(blocks),
+        contents=contents,
+        kind=lambda b: type(b).__name__,
+    )
+
+
+@cache
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_FOLDER),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    style = (_FOLDER / "style.css").read_text(encoding="utf-8")
+    footer = f"Written by dplan {__version__}. This page loads nothing from elsewhere."
+    return environment.get_template("page.html", globals={"style": Markup(style), "footer": footer})
+
+
+@cache
+def markdown() -> MarkdownIt:
+    """Return the reader of Markdown: CommonMark without HTML, and with nothing that a browser would fetch."""
+    reader = MarkdownIt("commonmark", {"html": False}).disable("image")
+    for name in ("link_open", "link_close"):
+        reader.add_render_rule(name, lambda *_: "")
+    return reader

@@ -1,0 +1,85 @@
+"""Networks as they score: layer by layer, with the sums of `dplan._kernels.tile`, whose order is fixed.
+
+`dplan._kernels.perceptron` has the passes that train; they multiply by BLAS and may round otherwise.
+"""
+
+import numpy as np
+
+from dplan._kernels.compile import compiled_exactly
+from dplan._kernels.perceptron import Floats, Sizes, biases, kernel
+from dplan._kernels.tile import LANES, tile
+
+_ROWS = 6  # with LANES sums each, these fill the registers of AVX2 and those of NEON
+
+_many_rows, _one_row = tile(_ROWS), tile(1)
+
+
+def outputs(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
+    """Return a network's outputs, as `perceptron.outputs` does but for the last bits.
+
+    Examples
+    --------
+    >>> from dplan._kernels import perceptron
+    >>> sizes, rng = perceptron.layer_sizes(3, (2,), 1), np.random.default_rng(0)
+    >>> theta, rows = perceptron.glorot_uniform(sizes, rng), rng.random((100, 3), dtype=np.float32)
+    >>> bool((outputs(theta, sizes, rows)[7] == outputs(theta, sizes, rows[7:8])[0]).all())
+    True
+    """
+    return passed(theta, sizes, np.ascontiguousarray(rows), len(sizes) - 2)
+
+
+def represent(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
+    """Return the outputs after ReLU, for networks whose last layer is the representation that they learn."""
+    return passed(theta, sizes, np.ascontiguousarray(rows), len(sizes) - 1)
+
+
+def affine(rows: Floats, weights: Floats, shift: Floats) -> Floats:
+    """Return ``rows @ weights + shift``.
+
+    Examples
+    --------
+    >>> rows, weights = np.eye(2, dtype=np.float32), np.array([[1], [2]], dtype=np.float32)
+    >>> affine(rows, weights, np.array([10], dtype=np.float32)).tolist()
+    [[11.0], [12.0]]
+    """
+    theta = np.concatenate([weights.ravel(), shift])
+    return passed(theta, np.array(weights.shape), np.ascontiguousarray(rows), 0)
+
+
+@compiled_exactly
+def passed(theta: Floats, sizes: Sizes, rows: Floats, n_rectified: int) -> Floats:
+    """Return what the last layer puts out; the first ones are followed by ReLU. The rows must be contiguous."""
+    for layer in range(len(sizes) - 1):
+        rows = _layer(rows, kernel(theta, sizes, layer), biases(theta, sizes, layer), layer < n_rectified)
+    return rows[:, : sizes[-1]]
+
+
+@compiled_exactly
+def _layer(rows: Floats, weights: Floats, shift: Floats, rectified: bool) -> Floats:
+    """Return what a layer puts out, with units added that make them a multiple of LANES; so may the rows have."""
+    n_rows, length = rows.shape
+    n_inputs, n_units = weights.shape
+    if length < n_inputs:
+        raise ValueError("rows have fewer columns than the network has inputs")
+    n_panels = (n_units + LANES - 1) // LANES
+    panels = np.zeros((n_panels, n_inputs, LANES), dtype=np.float32)
+    shifts = np.zeros((n_panels, LANES), dtype=np.float32)
+    for unit in range(n_units):
+        panel, lane = unit // LANES, unit % LANES
+        shifts[panel, lane] = shift[unit]
+        for i in range(n_inputs):
+            panels[panel, i, lane] = weights[i, unit]
+    out = np.empty((n_rows, n_panels * LANES), dtype=np.float32)
+    floor = np.float32(0 if rectified else -np.inf)
+    start = 0
+    while start < n_rows:
+        left, many = rows.ctypes.data + 4 * start * length, start + _ROWS <= n_rows
+        for panel in range(n_panels):
+            right, own_shift = panels[panel].ctypes.data, shifts[panel].ctypes.data
+            place = out.ctypes.data + 4 * LANES * (start * n_panels + panel)
+            if many:
+                _many_rows(left, length, right, n_inputs, own_shift, floor, place, n_panels * LANES)
+            else:
+                _one_row(left, length, right, n_inputs, own_shift, floor, place, n_panels * LANES)
+        start += _ROWS if many else 1
+    return out

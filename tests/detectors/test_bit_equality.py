@@ -1,0 +1,121 @@
+"""The score of a row is the same to the last bit in any company: alone, in any order, beside any rows, in any block.
+
+Over every detector and what is built on its scores. These tests hold whatever library multiplies: `make
+test-processors` runs them under the BLAS kernels of several processors.
+"""
+
+import functools
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.base import clone
+
+import dplan._kernels.scaling
+from dplan import DPLANEnsemble
+from dplan.detectors._base import Detector
+from dplan.explain import effects
+from dplan.tables import fit_table, from_table
+from dplan.tables.scoring import Wish, score_chunk
+from tests.detectors.quick import QUICK
+from tests.tables.payments import payments
+
+pytestmark = [pytest.mark.any_processor, pytest.mark.filterwarnings("ignore::dplan.NoLabelsWarning")]
+
+N_ROWS = 1_500
+detectors = pytest.mark.parametrize("name", QUICK)
+widths = pytest.mark.parametrize("n_columns", [6, 54, 196])
+
+
+@functools.cache
+def table_of(n_columns: int):
+    rng = np.random.default_rng(n_columns)
+    X = rng.normal(size=(N_ROWS, n_columns)) * 10.0 ** rng.integers(-3, 4, n_columns)
+    X[:, -1] = X[:, -1] > 0  # as texts become
+    X[:40] += 3
+    X[1000:1300] = X[5]  # duplicates
+    y = np.zeros(N_ROWS, dtype=int)
+    y[:20] = 1
+    return X, y
+
+
+@functools.cache
+def fitted(name: str, n_columns: int) -> Detector:
+    return clone(QUICK[name]).fit(*table_of(n_columns))
+
+
+@detectors
+@widths
+def test_the_order_of_rows_does_not_matter(name, n_columns):
+    detector, (X, _) = fitted(name, n_columns), table_of(n_columns)
+    scores, order = detector.anomaly_score(X), np.random.default_rng(1).permutation(N_ROWS)
+    np.testing.assert_array_equal(detector.anomaly_score(X[order]), scores[order])
+    np.testing.assert_array_equal(detector.anomaly_score(X[::-1]), scores[::-1])
+
+
+@detectors
+@widths
+def test_a_row_alone_has_the_score_that_it_has_among_others(name, n_columns):
+    detector, (X, _) = fitted(name, n_columns), table_of(n_columns)
+    scores = detector.anomaly_score(X)
+    chosen = [*range(0, N_ROWS, 61), N_ROWS - 1]
+    np.testing.assert_array_equal([detector.anomaly_score(X[i : i + 1])[0] for i in chosen], scores[chosen])
+
+
+@detectors
+@widths
+def test_equal_rows_have_equal_scores(name, n_columns):
+    detector, (X, _) = fitted(name, n_columns), table_of(n_columns)
+    scores = detector.anomaly_score(X)
+    assert set(scores[1000:1300]) == {scores[5]}
+    assert len(set(detector.anomaly_score(np.repeat(X[7:8], 1024, axis=0)))) == 1
+
+
+@detectors
+@widths
+def test_blocks_may_be_of_any_size(name, n_columns, monkeypatch):
+    detector, (X, _) = fitted(name, n_columns), table_of(n_columns)
+    scores = detector.anomaly_score(X)
+    for size in (1, 7, 64, 1_333):
+        pieces = [detector.anomaly_score(X[start : start + size]) for start in range(0, 300, size)]
+        np.testing.assert_array_equal(np.concatenate(pieces)[:300], scores[:300])
+        monkeypatch.setattr(dplan._kernels.scaling, "block_rows", lambda _, size=size: size)
+        np.testing.assert_array_equal(detector.anomaly_score(X[:300]), scores[:300])
+        monkeypatch.undo()
+
+
+@detectors
+def test_effects_of_features_do_not_depend_on_what_else_is_explained(name):
+    detector, (X, _) = fitted(name, 6), table_of(6)
+    background = X[40:90]
+    together = effects(detector, X[:23], background)
+    for rows in (slice(0, 1), slice(7, 12), slice(22, None, -3)):
+        some = effects(detector, X[:23][rows], background)
+        np.testing.assert_array_equal(some.effects, together.effects[rows])
+        np.testing.assert_array_equal(some.scores, together.scores[rows])
+
+
+@widths
+def test_disagreement_and_percentiles_of_an_ensemble(n_columns):
+    (X, y), ensemble = table_of(n_columns), clone(QUICK["DPLANEnsemble"]).set_params(n_agents=2)
+    assert isinstance(ensemble, DPLANEnsemble)
+    ensemble.fit(X, y)
+    order = np.random.default_rng(1).permutation(N_ROWS)
+    for ask in (ensemble.uncertainty, ensemble.percentile):
+        told = ask(X)
+        np.testing.assert_array_equal(ask(X[order]), told[order])
+        np.testing.assert_array_equal([ask(X[i : i + 1])[0] for i in order[:20]], told[order[:20]])
+
+
+@pytest.mark.parametrize("name", ["DPLANEnsemble", "DevNet", "PReNet", "REPEN"])
+def test_tables_may_be_scored_in_any_pieces(name):
+    table = payments(600)
+    own = from_table(table, label="verdict", anomaly=["fraud"], id="payment")
+    model = fit_table(own, clone(QUICK[name]), estimate=False)
+    wish = Wish(("payment",), threshold=float(np.quantile(model.score(table), 0.9)), explain=True)
+    whole = score_chunk(model, table, wish)
+    for size in (1, 37, 256):
+        pieces = [score_chunk(model, piece, wish) for piece in table[:300].iter_slices(size)]
+        assert pl.concat(pieces).equals(whole[:300])
+    shuffled = table.sample(fraction=1, shuffle=True, seed=1)
+    assert score_chunk(model, shuffled, wish).sort("payment").equals(whole.sort("payment"))
