@@ -9,7 +9,7 @@ else
 KERNELS := ARMV8 CORTEXA57 NEOVERSEN1
 endif
 
-.PHONY: demo test test-processors bench lint clean
+.PHONY: demo test test-processors soak bench lint clean
 
 demo: .venv/.for-use
 	$(BIN)/dplan demo
@@ -28,6 +28,10 @@ test-processors: .venv/.for-development
 ifeq ($(shell uname -m),x86_64)
 	NUMBA_CPU_NAME=nehalem NUMBA_CPU_FEATURES= $(BIN)/python -m pytest -q tests/kernels
 endif
+
+# Kills, races and hostile input in their full numbers, with their figures.
+soak: .venv/.for-development
+	$(BIN)/python -m pytest -m soak -s
 
 bench: .venv/.for-development
 	$(BIN)/python -m benchmarks
