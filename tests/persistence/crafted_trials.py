@@ -104,16 +104,21 @@ def main(folder: str, first: str, last: str) -> None:
     for seed in range(int(first), int(last)):
         content = crafted(originals, seed)
         _say({"trying": seed})
-        Path("/proc/self/clear_refs").write_text("5")  # the peak is that of this file
-        before, started = _bytes("VmRSS"), time.process_time()
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
-        try:
-            found = outcome(content)
-        except Exception as error:
-            found = f"error: {type(error).__name__}: {error}"
+        found = measured(content)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        seconds, memory = time.process_time() - started, _bytes("VmHWM") - before
-        _say({"seed": seed, "found": found, "seconds": seconds, "memory": memory})
+        _say({"seed": seed, **found})
+
+
+def measured(content: bytes) -> dict[str, Any]:
+    """Return what happens with a file, the seconds of processor time and the bytes that it takes at most."""
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    before, started = _bytes("VmRSS"), time.process_time()
+    try:
+        found = outcome(content)
+    except Exception as error:
+        found = f"error: {type(error).__name__}: {error}"
+    return {"found": found, "seconds": time.process_time() - started, "memory": _bytes("VmHWM") - before}
 
 
 def _say(what: Mapping[str, Any]) -> None:
