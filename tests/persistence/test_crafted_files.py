@@ -72,11 +72,24 @@ def test_crafted_files_are_refused_or_score_finitely(seeds, folder):
     check(folder, seeds, os.environ)
 
 
+OUTSIDE = """
+import numpy as np
+from dplan._kernels.trees import complete_trees, sum_of_leaves
+stump = complete_trees(np.zeros((1, 1), np.int32), np.zeros((1, 1), np.float32), np.ones((1, 2), np.float32))
+stump.children[0] = 99
+sum_of_leaves(stump, np.zeros((2, 1), dtype=np.float32))
+"""
+
+
 @on_linux
 @pytest.mark.soak
 def test_no_kernel_reaches_outside_of_its_arrays(folder, tmp_path):
-    checked = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
-    check(folder, range(5_000, 5_400), {**os.environ, **checked})
+    checked = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    run = subprocess.run(
+        [sys.executable, "-c", OUTSIDE], env=checked, capture_output=True, text=True, check=False
+    )
+    assert run.stderr.rstrip().endswith("IndexError: index is out of bounds")  # so it would be noticed
+    check(folder, range(5_000, 5_400), checked)
 
 
 def refused(draft):
