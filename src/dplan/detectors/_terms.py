@@ -199,9 +199,12 @@ class ForestTerm(Term):
 
     def changes(self, replacing: Replacing) -> Changes:
         """See `Term`."""
-        own = self.forest, self.usual_path_length, self.weight
         n_cells = _cells_of_trees(self.forest, replacing.n_features)
-        return in_pieces(lambda piece: changes_of_forest(*own, *piece), replacing, n_cells)
+        return in_pieces(
+            lambda piece: changes_of_forest(self.forest, self.usual_path_length, self.weight, *piece),
+            replacing,
+            n_cells,
+        )
 
     def to_onnx(self, graph: Any, rows: str) -> str:
         """See `Term`."""
