@@ -41,11 +41,11 @@ pl.scan_parquet(sys.argv[1], glob=False).sink_parquet(sys.argv[2])
 SCORE = """
 from pathlib import Path
 from dplan.tables.model import TableModel
-from dplan.tables.scoring import Wish, score_table
+from dplan.tables.scoring import Options, score_table
 model = TableModel.load(sys.argv[3])
 model.score(table)  # compiled and loaded
 begin()
-score_table(model, Path(sys.argv[1]), "parquet", Path(sys.argv[2]), Wish(), output_kind="parquet", job="bench")
+score_table(Path(sys.argv[3]), Path(sys.argv[1]), "parquet", Path(sys.argv[2]), Options(), output_kind="parquet")
 """
 
 FIT = """

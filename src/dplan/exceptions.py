@@ -5,6 +5,7 @@
     DplanError
     ├── ModelFileError      (also a ValueError)
     ├── NonFiniteScoreError (also a ValueError)
+    ├── CellError           (also a ValueError)
     ├── ConfigurationError  (also a ValueError)
     ├── DownloadError       (also an OSError)
     └── JournalError        (also an OSError)
@@ -47,6 +48,34 @@ class NonFiniteScoreError(DplanError, ValueError):
         return NonFiniteScoreError(self.row + rows, self.score)
 
 
+class CellError(DplanError, ValueError):
+    """A cell of a table cannot be used.
+
+    Attributes
+    ----------
+    column : str
+        Its column.
+    row : int
+        Its row, counted from 0 in the frame at hand.
+    problem : str
+        What is wrong, and what to do.
+    place : str
+        File and line of the row, once they are known; else its number, counted from 1.
+    """
+
+    def __init__(self, column: str, row: int, problem: str, place: str = "") -> None:
+        super().__init__(column, row, problem, place)
+        self.column, self.row, self.problem = column, row, problem
+        self.place = place or f"row {row + 1}"
+
+    def __str__(self) -> str:
+        return f"{self.place}, column {shown(self.column)}: {self.problem}"
+
+    def at(self, place: str) -> "CellError":
+        """Return the same error with the place in the file."""
+        return CellError(self.column, self.row, self.problem, place)
+
+
 class ConfigurationError(DplanError, ValueError):
     """Benchmark results were produced with different settings, or with another version of the code or the data."""
 
@@ -65,3 +94,14 @@ class FolderInUseError(JournalError):
 
 class NoLabelsWarning(UserWarning):
     """No row is labelled, or every row: a detector that learns from labels falls back to an unsupervised ranking."""
+
+
+def shown(text: object) -> str:
+    """Return a value for a message: in quotes, control characters escaped, not too long.
+
+    Examples
+    --------
+    >>> shown("a" * 100)
+    "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…'"
+    """
+    return repr(text if not isinstance(text, str) or len(text) <= 60 else text[:60] + "…")

@@ -64,14 +64,15 @@ def tolerance(records, record, area):
 @pytest.mark.parametrize("record", cells(EMBEDDED, dataset="cottonwood"), ids=lambda record: record["method"])
 def test_cells_on_the_embedded_data(record):
     outcome = rerun(record)
+    # One seed is recorded: the deviation over seeds is about 0.05 for the networks' least certain areas.
+    allowed = 0.002 if record["method"] in STABLE else 0.2
     if same_arithmetic(EMBEDDED, data_fingerprint(load("covertype-mini"))):
-        assert outcome["scores_sha256"] == record["scores_sha256"]
-        assert {area: round(outcome[area], 6) for area in AREAS} == {area: record[area] for area in AREAS}
+        # The last bits of a score may move two rows that almost tie, and the recorded areas have six digits.
+        allowed = 0.0 if outcome["scores_sha256"] == record["scores_sha256"] else 1e-5
     for area in AREAS:
-        # One seed is recorded: the deviation over seeds is about 0.05 for the networks' least certain areas.
-        assert outcome[area] == pytest.approx(
-            record[area], abs=0.002 if record["method"] in STABLE else 0.2
-        ), area
+        assert round(outcome[area], 6) == pytest.approx(record[area], abs=allowed), (
+            f"{area} has changed: if this is intended, raise the version of {record['method']} and record it again"
+        )
 
 
 @pytest.mark.parametrize(

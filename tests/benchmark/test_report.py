@@ -3,6 +3,7 @@
 import gzip
 import re
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -275,3 +276,9 @@ def test_a_half_finished_journal_gives_a_report(tmp_path):
         for entry in row
     )
     assert "Average of 12" in text
+
+
+def test_the_committed_report_is_what_the_committed_records_give(tmp_path):
+    root = Path(__file__).parents[2]
+    _, markdown = write_report(root / "results", tmp_path, "results")
+    assert markdown.read_text(encoding="utf-8") == (root / "docs" / "results.md").read_text(encoding="utf-8")

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from dplan import DPLAN, DevNet, DPLANEnsemble, LogisticBaseline
 from dplan.cli import _shared
 from dplan.cli.main import main
+from dplan.persistence.claim import claimed
 from dplan.tables import TableModel
 from tests.tables.payments import payments
 
@@ -188,22 +189,33 @@ def test_wrong_fits_end_with_one_line(what, csv, tmp_path):
     [
         (["{csv}", "-m", "{csv}", "-o", "{out}.csv"], 1, "not a dplan model file"),
         (["{csv}x", "-m", "{model}", "-o", "{out}.csv"], 2, "there is no file"),
-        (["{csv}", "-m", "{model}", "-o", "{out}.xls"], 1, "of no kind"),
-        (["{csv}", "-m", "{model}", "-o", "{out}.csv.gz"], 2, "cannot be gzipped"),
+        (["{csv}", "-m", "{model}", "-o", "{out}.xls"], 1, "unsupported file type"),
+        (["{csv}", "-m", "{model}", "-o", "{out}.csv.gz"], 1, "compressed text cannot be written"),
+        (["{csv}", "-m", "{model}", "-o", "{csv}"], 1, "is also an input"),
+        (["{csv}", "-m", "{model}", "-o", "{model}"], 1, "unsupported file type"),
+        (["{csv}", "-m", "{model}", "-o", "{folder}"], 2, "is a folder"),
+        (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--threshold", "nan"], 2, "finite number"),
+        (
+            ["{csv}", "-m", "{model}", "-o", "{out}.csv", "--keep", "\x1b[2Jx"],
+            1,
+            r"no column '\x1b[2Jx' to keep",
+        ),
         (["{csv}", "-m", "{model}", "-o", "{out}/no/folder.csv"], 1, "there is no folder"),
         (
             ["{csv}", "-m", "{model}", "-o", "{out}.csv", "--budget", "1", "--threshold", "1"],
             2,
-            "cannot both",
+            "cannot be combined",
         ),
-        (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--backend", "dask"], 2, "go together"),
+        (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--backend", "dask"], 2, "must be given together"),
         (["-", "-m", "{model}", "-o", "-", "--format", "parquet"], 2, "standard input"),
         (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--keep", "colour"], 1, "no column 'colour'"),
         (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--top", "0"], 2, "--top"),
     ],
 )
 def test_wrong_scorings_end_with_one_line(arguments, code, message, csv, model_path, tmp_path):
-    filled = [text.format(csv=csv, model=model_path, out=tmp_path / "out") for text in arguments]
+    filled = [
+        text.format(csv=csv, model=model_path, out=tmp_path / "out", folder=tmp_path) for text in arguments
+    ]
     done = run("score", *filled, stdin=b"")
     assert done.exit_code == code, done.output
     assert message in done.stderr.strip().splitlines()[-1]
@@ -242,9 +254,8 @@ def test_ctrl_c_leaves_nothing_half_written(seconds, csv, tmp_path):
         error = process.communicate(timeout=30)[1]
     finally:
         process.kill()
-    assert process.returncode == 1, error
-    assert "Aborted!" in error
-    assert "Traceback" not in error
+    assert process.returncode == 130, error
+    assert error == "Interrupted.\n"
     assert [path.name for path in tmp_path.iterdir()] == ["payments.csv"]
 
 
@@ -261,3 +272,260 @@ def test_a_bar_that_does_not_move_says_why(monkeypatch, capfd):
     assert "compiling (first time here)" in shown
     last = shown.rindex("reward 812")
     assert "compiling" not in shown[last:]
+
+
+@pytest.mark.parametrize("command", ["fit", "report", "update", "export"])
+def test_no_command_writes_over_its_input_or_beside_another_run(command, csv, model_path, tmp_path):
+    model = tmp_path / "m.dplan"
+    model.write_bytes(model_path.read_bytes())
+    (tmp_path / "link").symlink_to(model if command == "export" else csv)
+    arguments = {
+        "fit": [csv, "--label", "verdict", "--anomaly", "fraud", "--detector", "iforest", "-o"],
+        "report": [model, csv, "-o"],
+        "update": [model, csv, "--anomaly", "fraud", "-o"],
+        "export": [model, "--onnx"],
+    }[command]
+    before = {path: path.read_bytes() for path in (csv, model)}
+    done = run(command, *arguments, tmp_path / "link")
+    assert done.exit_code == 1
+    assert done.output.startswith("Error: ")
+    assert "is also an input, which would be lost" in done.output
+    with claimed(tmp_path / "out"):
+        done = run(command, *arguments, tmp_path / "out")
+    assert done.exit_code == 1
+    assert f"out: process {os.getpid()} on " in done.output
+    done = run(command, *arguments, tmp_path / "no" / "out")
+    assert done.output == f"Error: there is no folder {tmp_path / 'no'} to write out into\n"
+    assert {path: path.read_bytes() for path in (csv, model)} == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "m.dplan", "payments.csv"]
+
+
+def test_update_replaces_a_private_model_and_keeps_it_private(csv, model_path, tmp_path):
+    real, link = tmp_path / "real.dplan", tmp_path / "m.dplan"
+    real.write_bytes(model_path.read_bytes())
+    real.chmod(0o600)
+    link.symlink_to(real)
+    done = run("update", link, csv, "--anomaly", "fraud")
+    assert done.exit_code == 0, done.output
+    assert link.is_symlink()
+    assert real.stat().st_mode & 0o777 == 0o600
+    assert "updates" in TableModel.load(real).summary
+
+
+def test_a_folder_to_standard_output_is_one_stream(model, model_path, table, tmp_path, monkeypatch):
+    (tmp_path / "parts").mkdir()
+    for number in range(3):
+        table[1000 * number : 1000 * (number + 1)].write_parquet(tmp_path / "parts" / f"{number}.parquet")
+    monkeypatch.chdir(tmp_path)
+    done = run("score", "parts", "-m", model_path, "-o", "-", "--format", "tsv")
+    assert done.exit_code == 0, done.output
+    found = pl.read_csv(io.StringIO(done.stdout), separator="\t")
+    assert found["payment"].to_list() == table["payment"].to_list()
+    assert [path.name for path in tmp_path.iterdir()] == ["parts"]
+
+
+def test_tsv_output_is_separated_by_tabs(csv, model_path, tmp_path):
+    assert run("score", csv, "-m", model_path, "-o", tmp_path / "out.tsv").exit_code == 0
+    assert (tmp_path / "out.tsv").read_text().startswith("payment\tscore\tpercentile\talert\np00000\t")
+
+
+HOSTILE = "a\x1b]0;owned\x07\u202eb"
+
+
+def test_names_and_values_of_a_table_are_printed_escaped(tmp_path):
+    table = (
+        payments()
+        .rename({"country": HOSTILE, "items": "ok\nError: fake"})
+        .with_columns(pl.col("verdict").replace("fraud", HOSTILE), pl.lit("same").alias("\x9b31mconstant"))
+    )
+    table.write_parquet(tmp_path / "t.parquet")
+    commands = [
+        ["fit", tmp_path / "t.parquet", "--label", "verdict", "--anomaly", HOSTILE, "--id", "payment",
+         "-o", tmp_path / "m.dplan", "--detector", "iforest"],
+        ["inspect", tmp_path / "m.dplan"],
+        ["score", tmp_path / "t.parquet", "-m", tmp_path / "m.dplan", "-o", tmp_path / f"{HOSTILE}.csv"],
+        ["fit", tmp_path / "t.parquet", "--label", f"{HOSTILE}x", "-o", tmp_path / "m.dplan"],
+        ["inspect", tmp_path / HOSTILE],
+    ]  # fmt: skip
+    for command in commands:
+        output = run(*command).output
+        assert r"a\x1b]0;owned\x07\u202eb" in output
+        assert not set(output) & {"\x1b", "\x07", "\x9b", "\u202e"}
+        assert "\nError: fake" not in output
+
+
+def command_line(*arguments):
+    return [sys.executable, "-m", "dplan", *map(str, arguments)]
+
+
+def test_a_terminal_that_knows_only_ascii_gets_escapes(csv, tmp_path):
+    table = payments().rename({"country": "Größe"})
+    table.write_csv(tmp_path / "t.csv")
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"}
+    fitted = command_line(
+        "fit", tmp_path / "t.csv", "--label", "verdict", "--anomaly", "fraud", "-o", tmp_path / "m.dplan",
+        "--detector", "iforest",
+    )  # fmt: skip
+    for command in (fitted, command_line("inspect", tmp_path / "m.dplan"), command_line("detectors")):
+        done = subprocess.run(command, capture_output=True, env=environment, check=False)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == b""
+
+
+def test_a_reader_that_stops_early_is_no_traceback(csv, model_path):
+    big = pl.concat([payments()] * 20)
+    big.write_csv(csv)
+    process = subprocess.Popen(
+        command_line("score", csv, "-m", model_path, "-o", "-"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout.readline() == b"payment,score,percentile,alert\n"
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(60) == 1
+
+
+def test_damaged_tables_are_one_line(csv, model_path, tmp_path):
+    whole = {
+        "parquet": io.BytesIO(),
+        "csv.gz": gzip.compress(csv.read_bytes()),
+        "jsonl": payments().write_ndjson(),
+    }
+    payments().write_parquet(whole["parquet"], compression="uncompressed")
+    whole = {**whole, "parquet": whole["parquet"].getvalue(), "jsonl": whole["jsonl"].encode()}
+    for kind, content in whole.items():
+        path = tmp_path / f"t.{kind}"
+        for damaged in (
+            content[: len(content) // 2],
+            b"",
+            b"\0" * 100,
+            content[:1000] + b"\xff\xfe" * 500 + content[2000:],
+        ):
+            path.write_bytes(damaged)
+            done = run("score", path, "-m", model_path, "-o", tmp_path / "out.csv")
+            if done.exit_code == 0:  # damage inside a page may give other values
+                continue
+            assert (done.exit_code, len(done.stderr.strip().splitlines())) == (1, 1), done.output
+            assert done.stderr.startswith("Error: ")
+
+
+def test_an_error_that_nobody_foresaw_says_that_it_is_a_bug(csv, model_path, tmp_path, monkeypatch):
+    monkeypatch.setattr(TableModel, "percentile", lambda self, scores: {}["missing"])
+    done = run("score", csv, "-m", model_path, "-o", tmp_path / "out.csv")
+    assert done.exit_code == 1
+    assert "Traceback" in done.stderr
+    assert done.stderr.endswith("this is a bug in dplan; please report it with the lines above.\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGTERM")
+def test_sigterm_cleans_up(csv, tmp_path):
+    fitting = command_line(
+        "fit",
+        csv,
+        "--label",
+        "verdict",
+        "--anomaly",
+        "fraud",
+        "-o",
+        tmp_path / "m.dplan",
+        "--set",
+        "n_steps=3000000",
+    )
+    with subprocess.Popen(fitting, stderr=subprocess.PIPE) as process:
+        while not (tmp_path / ".m.dplan.lock").exists():
+            time.sleep(0.02)
+        process.terminate()
+        assert process.wait(60) == 143
+    assert [path.name for path in tmp_path.iterdir()] == ["payments.csv"]
+
+
+def messy(path, encoding="cp1252"):
+    """Write a table that is read rightly only with its encoding and its mark of missing values."""
+    rows = [
+        f"{i};{'-' if i % 7 == 0 else i % 50};{1 + i % 28:02}.03.2024;{'Köln' if i % 3 else 'Mün'};00{i % 4}"
+        for i in range(400)
+    ]
+    lines = [
+        "id;amount;day;town;code;verdict",
+        *(f"{row};{'fraud' if i % 20 == 0 else ''}" for i, row in enumerate(rows)),
+    ]
+    path.write_bytes("\r\n".join(lines).encode(encoding))
+    return path
+
+
+def test_every_command_reads_the_table_as_fit_did(tmp_path):
+    table, model = messy(tmp_path / "t.csv"), tmp_path / "m.dplan"
+    label = ["--label", "verdict", "--anomaly", "fraud"]
+    reading = ["--encoding", "cp1252", "--missing", "-"]
+    fitted = [
+        "--id",
+        "id",
+        "--text",
+        "code",
+        "--detector",
+        "DPLAN",
+        "--set",
+        "n_steps=300",
+        "--set",
+        "warmup_steps=50",
+    ]
+    assert "is not utf-8" in run("fit", table, *label, "-o", model).stderr
+    done = run("fit", table, *label, *reading, *fitted, "-o", model, "--no-estimate")
+    assert done.exit_code == 0, done.output
+    assert "1 number, 1 date, 2 text" in done.output
+    # The options are kept in the model; they can be given again, and stand for others in a table of another origin.
+    other = messy(tmp_path / "other.csv", "utf-8")
+    done = run("score", table, "-m", model, "-o", tmp_path / "a.csv")
+    assert done.exit_code == 0, done.output
+    assert "Warning" not in done.stderr
+    for source, more in ((table, reading), (other, ["--encoding", "utf-8"])):
+        done = run("score", source, "-m", model, "-o", tmp_path / "b.csv", *more)
+        assert done.exit_code == 0, done.output
+        assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    stdin = table.read_bytes()
+    done = run("score", "-", "-m", model, "-o", "-", stdin=stdin)
+    assert done.stdout.encode() == (tmp_path / "a.csv").read_bytes()
+    for command in (
+        ["report", model, table, "-o", tmp_path / "r.html"],
+        ["report", model, "-", "-o", tmp_path / "r.html"],
+        ["update", model, table, "--anomaly", "fraud", "-o", tmp_path / "n.dplan"],
+        ["update", model, "-", "--anomaly", "fraud", "-o", tmp_path / "n.dplan"],
+        ["fit", "-", *label, *reading, *fitted, "-o", tmp_path / "s.dplan", "--no-estimate"],
+    ):
+        done = run(*command, stdin=stdin if "-" in command else None)
+        assert done.exit_code == 0, done.output
+        assert "Warning" not in done.stderr
+    for name in ("m.dplan", "s.dplan", "n.dplan"):
+        assert TableModel.load(tmp_path / name).read_options.encoding == "cp1252"
+    for command in ("fit", "score", "report", "update"):
+        assert "--encoding" in run(command, "--help").output
+        assert "--missing" in run(command, "--help").output
+
+
+def test_useless_columns_are_named_in_one_line(csv, model_path, tmp_path):
+    odd = payments().with_columns(amount=pl.lit(None, pl.Float64), country=pl.lit("??"))
+    odd.write_csv(tmp_path / "odd.csv")
+    said = "Warning: columns without information for the model: 'amount' (all values are missing), 'country' (no value"
+    for command in (
+        ["score", tmp_path / "odd.csv", "-m", model_path, "-o", tmp_path / "o.csv", "--chunk-rows", 700],
+        ["report", model_path, tmp_path / "odd.csv", "-o", tmp_path / "r.html"],
+    ):
+        done = run(*command)
+        assert done.exit_code == 0, done.output
+        assert len([line for line in done.stderr.splitlines() if line.startswith(said)]) == 1
+
+
+def test_a_bad_cell_is_named_by_its_line_in_score_and_report(csv, model_path, tmp_path):
+    lines = csv.read_text().splitlines()
+    lines[2500] = lines[2500].replace(lines[2500].split(",")[1], "many", 1)
+    bad = tmp_path / "bad.csv"
+    bad.write_text("\n".join(lines))
+    for command in (
+        ["score", bad, "-m", model_path, "-o", tmp_path / "o.csv", "--chunk-rows", 700],
+        ["report", model_path, bad, "-o", tmp_path / "r.html"],
+    ):
+        done = run(*command)
+        assert done.exit_code == 1
+        assert "Error: bad.csv, line 2501, column 'amount': 'many' is not a number" in done.stderr

@@ -10,6 +10,9 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from dplan.tables.folders import parts_of
+from dplan.tables.scoring import Options, score_table
+
 pytest.importorskip("distributed", reason="the extra [dask] is not installed")
 
 N_PARTS = 24
@@ -19,8 +22,8 @@ CLUSTER = """
 import json, os, signal, sys
 from pathlib import Path
 from distributed import LocalCluster
-from dplan.tables.folders import parts_of, score_parts
-from dplan.tables.scoring import Wish
+from dplan.tables.folders import parts_of
+from dplan.tables.scoring import Options, score_table
 
 if __name__ == "__main__":
     model, parts, output = map(Path, sys.argv[1:])
@@ -29,14 +32,16 @@ if __name__ == "__main__":
         address, pid = victim.worker_address, victim.pid
         events = []
 
-        def progress(done, total):
+        def progress(stage, done, total):
+            if stage == "Explaining":
+                return
             events.append(done)
             if done == 4:
                 os.kill(pid, signal.SIGKILL)
 
-        outcome = score_parts(
-            model, parts_of(str(parts)), output, Wish(("payment",), budget=10, explain=True),
-            chunk_rows=50, n_jobs=1, scheduler=cluster.scheduler_address, progress=progress,
+        outcome = score_table(
+            model, parts_of(str(parts)), "parquet", output, Options(budget=10, explain=True),
+            output_kind="folder", chunk_rows=50, scheduler=cluster.scheduler_address, progress=progress,
         )
         alive = [worker.pid for worker in cluster.workers.values()]
     print(json.dumps({"rows": outcome.rows, "events": events, "killed": pid, "alive": alive}))
@@ -68,11 +73,10 @@ def test_a_cluster_scores_every_part_although_a_worker_is_killed(model, model_pa
     found = pl.concat(pl.read_parquet(path) for path in sorted((tmp_path / "scored").iterdir()))
     assert found.height == table.height
     np.testing.assert_array_equal(found["score"], model.score(table))
-    from dplan.tables.folders import parts_of, score_parts
-    from dplan.tables.scoring import Wish
-
-    wish = Wish(("payment",), budget=10, explain=True)
-    score_parts(model_path, parts_of(str(parts)), tmp_path / "local", wish, chunk_rows=50, n_jobs=2)
+    score_table(
+        model_path, parts_of(str(parts)), "parquet", tmp_path / "local", Options(budget=10, explain=True),
+        output_kind="folder", chunk_rows=50,
+    )  # fmt: skip
     local = pl.concat(pl.read_parquet(path) for path in sorted((tmp_path / "local").iterdir()))
     assert_frame_equal(found, local)
 

@@ -64,9 +64,9 @@ def test_nan_is_missing_and_infinity_is_an_error():
     table = pl.DataFrame({"a": [1.0, float("nan"), 3.0]})
     assert TablePreparer().fit_transform(table).ravel().tolist() == [0, 0.5, 1]
     bad = pl.DataFrame({"a": [1.0, float("inf")]})
-    with pytest.raises(ValueError, match=r"column 'a', row 1 \(counted from 0\): inf is not finite"):
+    with pytest.raises(ValueError, match=r"row 2, column 'a': inf is not finite"):
         TablePreparer().fit(bad)
-    with pytest.raises(ValueError, match=r"column 'a', row 1 .*: inf is not finite"):
+    with pytest.raises(ValueError, match=r"row 2, column 'a': inf is not finite"):
         TablePreparer().fit(table).transform(bad)
 
 
@@ -94,7 +94,9 @@ def test_too_many_levels():
 def test_a_number_that_came_as_text_is_read_or_named():
     preparer = TablePreparer().fit(pl.DataFrame({"a": [0, 4]}))
     assert preparer.transform(pl.DataFrame({"a": ["1", None, "4"]})).ravel().tolist() == [0.25, 0.5, 1]
-    with pytest.raises(ValueError, match=r"column 'a' was a number .* row 1 .* holds the text 'four'"):
+    with pytest.raises(
+        ValueError, match=r"row 2, column 'a': 'four' is not a number, as the training rows have"
+    ):
         preparer.transform(pl.DataFrame({"a": ["1", "four"]}))
 
 
@@ -104,7 +106,7 @@ def test_flags_and_dates_that_came_as_text_are_read():
     new = pl.DataFrame({"f": [" True", "0"], "d": ["2024-01-02", "2024-01-03T00:00:00"]})
     assert preparer.transform(new).tolist() == [[1, 0.5], [0, 1]]
     assert preparer.transform(pl.DataFrame({"f": [0, 1], "d": [None, None]})).tolist() == [[0, 0.5], [1, 0.5]]
-    with pytest.raises(ValueError, match=r"column 'd' was a date .* row 0 .* holds the text 'soon'"):
+    with pytest.raises(ValueError, match=r"row 1, column 'd': 'soon' is not a date"):
         preparer.transform(pl.DataFrame({"f": [True], "d": ["soon"]}))
     with pytest.raises(ValueError, match="column 'd' was a date in the training rows and is a number now"):
         preparer.transform(pl.DataFrame({"f": [True], "d": [7]}))
@@ -325,5 +327,5 @@ def test_a_state_with_a_bad_column_is_refused(change):
 )
 def test_a_state_that_is_none_is_refused(change):
     state = TablePreparer().fit(pl.DataFrame({"a": [1, 2]})).to_state()
-    with pytest.raises(ValueError, match="no state of a TablePreparer"):
+    with pytest.raises(ValueError, match="not the state of a TablePreparer"):
         TablePreparer.from_state({**state, **change})

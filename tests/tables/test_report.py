@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from dplan import DPLAN, DPLANEnsemble, IForest
 from dplan.cli.main import main
 from dplan.tables import fit_table, from_table
+from dplan.tables.chunks import Chunk
 from dplan.tables.report.facts import gather
 from dplan.tables.report.page import page
 from tests.browser import needs_browser, visit
@@ -24,7 +25,9 @@ SECTIONS = [
 
 
 def report_of(model, table, **options):
-    return page(gather(model, [lambda: table], **options), model, model_name="m.dplan", table_name="new.csv")
+    return page(
+        gather(model, [Chunk(lambda: table)], **options), model, model_name="m.dplan", table_name="new.csv"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +104,9 @@ def test_the_browser_would_have_noticed(attacked, tmp_path):
 
 
 def test_figures_of_the_page_are_those_of_the_table(model, table):
-    facts = gather(model, [lambda: table[:1000], lambda: table[1000:]], label="country", anomaly=["XX"])
+    facts = gather(
+        model, [Chunk(lambda: table[:1000]), Chunk(lambda: table[1000:])], label="country", anomaly=["XX"]
+    )
     scores = model.score(table)
     np.testing.assert_array_equal(facts.scores, scores)
     assert facts.truth.sum() == 60
@@ -117,10 +122,10 @@ def test_figures_of_the_page_are_those_of_the_table(model, table):
 
 
 def test_drift_is_small_for_the_training_table_and_large_for_what_changed(model, table):
-    same = {f.column.name: f.drift for f in gather(model, [lambda: table]).features}
+    same = {f.column.name: f.drift for f in gather(model, [Chunk(lambda: table)]).features}
     assert max(same.values()) < 0.05
     changed = table.with_columns(pl.col("amount") * 5, country=pl.lit("IT"))
-    moved = {f.column.name: f.drift for f in gather(model, [lambda: changed]).features}
+    moved = {f.column.name: f.drift for f in gather(model, [Chunk(lambda: changed)]).features}
     assert moved["amount"] > 0.4
     assert moved["country"] > 0.9
     assert moved["items"] < 0.05
@@ -168,7 +173,7 @@ def test_small_and_odd_tables_still_give_a_page(model, table):
     with pytest.raises(ValueError, match="no rows"):
         gather(model, [])
     with pytest.raises(ValueError, match="no label column 'colour'"):
-        gather(model, [lambda: table], label="colour")
+        gather(model, [Chunk(lambda: table)], label="colour")
 
 
 def test_columns_across_the_whole_range_of_floats_are_drawn(table):

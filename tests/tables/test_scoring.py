@@ -1,35 +1,37 @@
 """Scoring in chunks: the same rows however it is cut, interrupted or resumed."""
 
+import csv
 import gzip
 import io
-import subprocess
-import sys
+import os
 
 import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from dplan import IForest, LogisticBaseline
+from dplan.exceptions import NonFiniteScoreError
+from dplan.tables import TableModel, fit_table, from_table
 from dplan.tables.chunks import chunks
-from dplan.tables.folders import parts_of, score_parts
-from dplan.tables.scoring import Wish, score_chunk, score_table
+from dplan.tables.folders import parts_of
+from dplan.tables.scoring import Options, score_table
 
 
-def scored(model, table, tmp_path, wish=None, *, rows=100_000, kind="parquet", out="out.parquet"):
+def scored(model_path, table, tmp_path, options=None, *, rows=100_000, kind="parquet", out="out.parquet"):
     source, target = tmp_path / f"in.{kind}", tmp_path / out
     table.write_parquet(source) if kind == "parquet" else table.write_csv(source)
     outcome = score_table(
-        model, source, kind, target, wish or Wish(("payment",)),
-        output_kind=target.suffix[1:], job="test", chunk_rows=rows,
-    )  # fmt: skip
+        model_path, source, kind, target, options or Options(), output_kind=target.suffix[1:], chunk_rows=rows
+    )
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
     return (pl.read_parquet if out.endswith("parquet") else pl.read_csv)(target), outcome
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 @pytest.mark.parametrize("rows", [257, 3000])
-def test_the_output_does_not_depend_on_the_chunks(model, table, tmp_path, kind, rows):
-    found, outcome = scored(model, table, tmp_path, rows=rows, kind=kind)
+def test_the_output_does_not_depend_on_the_chunks(model, model_path, table, tmp_path, kind, rows):
+    found, outcome = scored(model_path, table, tmp_path, rows=rows, kind=kind)
     assert found.columns == ["payment", "score", "percentile", "alert"]
     assert found["payment"].to_list() == table["payment"].to_list()
     np.testing.assert_array_equal(found["score"], model.score(table))
@@ -37,157 +39,336 @@ def test_the_output_does_not_depend_on_the_chunks(model, table, tmp_path, kind, 
     assert (outcome.rows, outcome.alerts) == (3000, found["alert"].sum())
 
 
-def test_budget_and_top_choose_the_highest_scores(model, table, tmp_path):
+def test_budget_and_top_choose_the_highest_scores(model, model_path, table, tmp_path):
     order = np.argsort(-model.score(table), kind="stable")
-    found, outcome = scored(model, table, tmp_path, Wish(("payment",), budget=25), rows=400)
+    found, outcome = scored(model_path, table, tmp_path, Options(budget=25), rows=400)
     assert set(np.flatnonzero(found["alert"])) == set(order[:25])
     assert outcome.alerts == 25
-    found, _ = scored(model, table, tmp_path, Wish(top=7), rows=400)
-    assert (found["row"] - 1).to_list() == order[:7].tolist()
-    found, outcome = scored(model, table, tmp_path, Wish(("payment",), threshold=-100.0))
+    found, _ = scored(model_path, table, tmp_path, Options(top=7), rows=400)
+    assert found["payment"].to_list() == table["payment"].gather(order[:7]).to_list()
+    found, outcome = scored(model_path, table, tmp_path, Options(threshold=-100.0))
     assert outcome.alerts == 3000
 
 
-def test_equal_scores_never_exceed_the_budget(model, table, tmp_path):
+def test_equal_scores_never_exceed_the_budget(model_path, table, tmp_path):
     same = pl.concat([table[:1]] * 50)
-    found, outcome = scored(model, same, tmp_path, Wish(budget=3), rows=10)
+    found, outcome = scored(model_path, same, tmp_path, Options(budget=3), rows=10)
     assert np.flatnonzero(found["alert"]).tolist() == [0, 1, 2]
     assert outcome.alerts == 3
 
 
-@pytest.mark.parametrize("wish", [{"budget": 9}, {"top": 9}, {"threshold": 1.0}, {}])
-def test_alerts_and_top_rows_have_reasons_and_no_others(model, table, tmp_path, wish):
-    found, _ = scored(model, table, tmp_path, Wish(("payment",), explain=True, **wish), rows=500)
-    alerts = found if "top" in wish else found.filter("alert")
+@pytest.mark.parametrize("options", [{"budget": 9}, {"top": 9}, {"threshold": 1.0}, {}])
+def test_alerts_and_top_rows_have_reasons_and_no_others(model, model_path, table, tmp_path, options):
+    found, _ = scored(model_path, table, tmp_path, Options(explain=True, **options), rows=500)
+    alerts = found if "top" in options else found.filter("alert")
     assert alerts.height
     assert (alerts["because"] != "").all()
-    if "top" not in wish:
+    if "top" not in options:
         assert (found.filter(~pl.col("alert"))["because"] == "").all()
     row = table.filter(pl.col("payment") == alerts["payment"][0])
     assert model.reasons(row)[0] == alerts["because"][0]
 
 
-def test_chosen_columns_are_kept_and_clashes_refused(model, table, tmp_path):
-    found, _ = scored(model, table, tmp_path, Wish(("payment",), ("country", "items")))
+def test_rows_are_explained_after_it_is_decided_which_are_shown(model_path, table, tmp_path, monkeypatch):
+    explained = []
+    real = TableModel.reasons
+    monkeypatch.setattr(
+        TableModel, "reasons", lambda self, rows: explained.append(rows.height) or real(self, rows)
+    )
+    scored(model_path, table, tmp_path, Options(budget=9, explain=True), rows=100)
+    assert sum(explained) == 9
+    explained.clear()
+    scored(model_path, table, tmp_path, Options(top=4, budget=9, explain=True), rows=100)
+    assert sum(explained) == 4
+
+
+def test_chosen_columns_are_kept(model_path, table, tmp_path):
+    found, _ = scored(model_path, table, tmp_path, Options(("country", "items")))
     assert found.columns == ["payment", "country", "items", "score", "percentile", "alert"]
     assert_frame_equal(found.select("country", "items"), table.select("country", "items"))
     with pytest.raises(ValueError, match="no column 'colour' to keep"):
-        scored(model, table, tmp_path, Wish(keep=("colour",)))
-    with pytest.raises(ValueError, match="output has a column of this name"):
-        scored(model, table.with_columns(score=1), tmp_path, Wish(keep=("score",)))
+        scored(model_path, table, tmp_path, Options(("colour",)))
     assert not list(tmp_path.glob(".*"))
 
 
-def test_formulas_are_neutralised_in_csv_and_only_there(model, table, tmp_path):
-    cells = ["=1+2", "+49", "-x", "@sum", "\tx", "plain", "a=b", "1-2"]
-    risky = table[:8].with_columns(pl.Series("note", cells), pl.Series("=head", cells))
-    wish = Wish(keep=("note", "=head", "amount"))
-    scored(model, risky, tmp_path, wish, out="out.csv")
-    found = pl.read_csv(tmp_path / "out.csv", infer_schema=False)
-    expected = ["'=1+2", "'+49", "'-x", "'@sum", "'\tx", "plain", "a=b", "1-2"]
-    assert found["note"].to_list() == expected
-    assert found["'=head"].to_list() == expected
-    found, _ = scored(model, risky, tmp_path, wish)
-    assert found["note"].to_list() == cells
+def test_columns_named_like_ours_are_kept_and_ours_make_way(table, tmp_path):
+    theirs = table.rename({"payment": "row"}).with_columns(
+        score=pl.lit("theirs"), because=pl.lit(1.5), dplan_score=pl.lit(7), alert=pl.lit("x")
+    )
+    own = from_table(
+        theirs, label="verdict", anomaly=["fraud"], id=["row", "score", "because", "dplan_score"]
+    )
+    model = fit_table(own, IForest(random_state=0), estimate=False)
+    model.save(tmp_path / "m.dplan")
+    found, _ = scored(tmp_path / "m.dplan", theirs, tmp_path, Options(("alert",), budget=3, explain=True))
+    kept = ["row", "score", "because", "dplan_score", "alert"]
+    ours = ["dplan_dplan_score", "percentile", "dplan_alert", "dplan_because"]
+    assert found.columns == [*kept, *ours]
+    assert_frame_equal(found.select(kept), theirs.select(kept))
+    np.testing.assert_array_equal(found["dplan_dplan_score"], model.score(theirs))
+    assert (found.filter("dplan_alert")["dplan_because"] != "").sum() == 3
 
 
-def test_an_interrupted_run_goes_on_and_another_job_starts_over(model, table, tmp_path, monkeypatch):
+def test_a_type_that_the_output_cannot_hold_is_refused_before_any_scoring(
+    model_path, table, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(TableModel, "score", lambda *_: pytest.fail("scored first"))
+    listed = table.with_columns(tags=pl.lit([["a", "b"]]))
+    with pytest.raises(ValueError, match="'tags' of type List"):
+        scored(model_path, listed, tmp_path, Options(("tags",)), out="out.csv")
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_a_score_that_is_not_finite_is_an_error_that_names_the_row(table, tmp_path):
+    model = fit_table(from_table(table, label="verdict", anomaly=["fraud"], id="payment"), LogisticBaseline())
+    largest = int(table["amount"].arg_max())
+    worst = table["amount"].max()
+    model.detector.coefficients_ = np.zeros_like(model.detector.coefficients_)
+    model.detector.coefficients_[0] = 1.7e38  # finite in float32, as the amounts are
+    table = table.with_columns(
+        pl.when(pl.col("amount") == worst).then(worst * 3).otherwise(0.0).alias("amount")
+    )
+    with pytest.raises(NonFiniteScoreError) as found:
+        model.score(table)
+    assert found.value.row == largest
+    model.save(tmp_path / "m.dplan")
+    with pytest.raises(ValueError, match=rf"in.parquet: row {largest + 1:,} gets the score inf"):
+        scored(tmp_path / "m.dplan", table, tmp_path, rows=100)
+    assert not (tmp_path / "out.parquet").exists()
+
+
+def test_formulas_are_neutralised_in_csv_and_only_there(model_path, table, tmp_path):
+    cells = [
+        "=1+2",
+        "+49",
+        "-x",
+        "@sum",
+        "\tx",
+        "plain",
+        "a=b",
+        "1-2",
+        "\n=1",
+        " =1",
+        "\r+1",
+        "-5.25",
+        "＝1",
+        None,
+    ]
+    texts = pl.Series("note", cells)
+    risky = table[: len(cells)].with_columns(
+        texts,
+        texts.alias("=head"),
+        texts.alias("\n@head"),
+        texts.cast(pl.Categorical).alias("category"),
+        texts.cast(pl.Enum(texts.drop_nulls())).alias("enum"),
+    )
+    options = Options(("note", "=head", "\n@head", "category", "enum", "amount"))
+    expected = [
+        "'=1+2", "'+49", "'-x", "'@sum", "'\tx", "plain", "a=b", "1-2", "'\n=1", "' =1", "'\r+1", "-5.25", "'＝1", None,
+    ]  # fmt: skip
+    for out, separator in (("out.csv", ","), ("out.tsv", "\t")):
+        source, target = tmp_path / "in.parquet", tmp_path / out
+        risky.write_parquet(source)
+        score_table(model_path, source, "parquet", target, options, output_kind=out[4:])
+        with target.open(newline="") as file:
+            found = list(csv.DictReader(file, delimiter=separator))
+        for name in ("note", "'=head", "'\n@head", "category", "enum"):
+            assert [row[name] or None for row in found] == expected
+    found, _ = scored(model_path, risky, tmp_path, options)
+    assert found["note"].to_list() == found["category"].to_list() == cells
+
+
+@pytest.fixture
+def interrupted(monkeypatch):
+    """Make the scoring of chunks, or the explaining of rows, fail after some times."""
     from dplan.tables import scoring
 
+    def after(times, name="score_chunk"):
+        calls, real = [], getattr(scoring, name)
+
+        def failing(*args):
+            calls.append(1)
+            if len(calls) > times:
+                raise KeyboardInterrupt
+            return real(*args)
+
+        monkeypatch.setattr(scoring, name, failing)
+
+        def again():
+            monkeypatch.setattr(scoring, name, real)
+
+        return again
+
+    return after
+
+
+def test_an_interrupted_run_continues_with_what_is_the_same(model_path, table, tmp_path, interrupted):
     source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
     table.write_parquet(source)
-    calls = []
 
-    def failing(*args):
-        calls.append(1)
-        if len(calls) > 3:
-            raise KeyboardInterrupt
-        return score_chunk(*args)
-
-    def run(job="a", **wish):
+    def run(model=model_path, rows=300, **options):
         return score_table(
-            model, source, "parquet", target, Wish(("payment",), **wish),
-            output_kind="parquet", job=job, chunk_rows=300,
-        )  # fmt: skip
+            model, source, "parquet", target, Options(**options), output_kind="parquet", chunk_rows=rows
+        )
 
-    monkeypatch.setattr(scoring, "score_chunk", failing)
-    with pytest.raises(KeyboardInterrupt):
-        run()
+    def stop(**options):
+        again = interrupted(3)
+        with pytest.raises(KeyboardInterrupt):
+            run(**options)
+        again()
+
+    stop()
     assert not target.exists()
-    monkeypatch.setattr(scoring, "score_chunk", score_chunk)
     assert run().resumed == 3
     assert pl.read_parquet(target).height == 3000
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
-    for other in ({"job": "b"}, {"budget": 5}):
-        calls.clear()
-        monkeypatch.setattr(scoring, "score_chunk", failing)
+    stop()
+    assert run(budget=5).resumed == 3  # the same scores, decided otherwise
+    other = tmp_path / "other.dplan"
+    fit_table(
+        from_table(table, label="verdict", anomaly=["fraud"], id="payment"), IForest(), estimate=False
+    ).save(other)
+    for changed in ({"model": other}, {"keep": ("country",)}, {"rows": 299}, {"budget": 5, "explain": True}):
+        stop()
+        assert run(**changed).resumed == 0
+
+
+def test_content_replaced_with_the_old_name_size_and_time_is_scored_anew(
+    model_path, table, tmp_path, interrupted
+):
+    source, target = tmp_path / "in.csv", tmp_path / "out.parquet"
+
+    def run():
+        return score_table(
+            model_path, source, "csv", target, Options(), output_kind="parquet", chunk_rows=300
+        )
+
+    for other in (table.reverse(), table[:1500].vstack(table[1500:].reverse())):
+        table.write_csv(source)
+        before = source.stat()
+        again = interrupted(7)
         with pytest.raises(KeyboardInterrupt):
             run()
-        monkeypatch.setattr(scoring, "score_chunk", score_chunk)
-        assert run(**other).resumed == 0
+        again()
+        other.write_csv(source)
+        os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert (source.stat().st_size, source.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+        outcome = run()
+        assert pl.read_parquet(target)["payment"].to_list() == other["payment"].to_list()
+        assert outcome.resumed == (5 if other["payment"][0] == table["payment"][0] else 0)
 
 
-KILLED = """
-import os, random, shutil, signal, sys, time
-from pathlib import Path
-import numpy as np
-from dplan.tables.model import TableModel
-from dplan.tables.scoring import Wish, score_table
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+@pytest.mark.parametrize("how", ["replaced", "rewritten in place", "removed"])
+def test_a_table_that_changes_while_it_is_read_is_an_error(kind, how, model_path, table, tmp_path):
+    source, target, other = tmp_path / f"in.{kind}", tmp_path / "out.parquet", tmp_path / "other"
+    for frame, path in ((table, source), (table.reverse(), other)):
+        frame.write_parquet(path) if kind == "parquet" else frame.write_csv(path)
 
-folder = Path(sys.argv[1])
-model = TableModel.load(folder / "model.dplan")
-model.detector.anomaly_score(model.usual)  # compiled before the forks; polars' threads start after them
-random.seed(0)
-killed = 0
+    def change(stage, done, total):
+        if done == 3:
+            if how == "replaced":
+                os.utime(other, ns=(source.stat().st_atime_ns, source.stat().st_mtime_ns))
+                other.replace(source)
+            elif how == "removed":
+                source.unlink()
+            else:
+                time = source.stat().st_mtime_ns
+                source.write_bytes(other.read_bytes())
+                os.utime(source, ns=(time, time))
 
-def child():
-    pid = os.fork()
-    if pid == 0:
-        score_table(model, folder / "in.csv", "csv", folder / "out.csv", Wish(("payment",), budget=20, explain=True),
-                    output_kind="csv", job="j", chunk_rows=150)
-        os._exit(0)
-    return pid
+    def run(progress):
+        return score_table(
+            model_path,
+            source,
+            kind,
+            target,
+            Options(),
+            output_kind="parquet",
+            chunk_rows=200,
+            progress=progress,
+        )
 
-for _ in range(20):
-    pid = child()
-    time.sleep(random.uniform(0.02, 0.5))
-    os.kill(pid, signal.SIGKILL)
-    killed += os.waitpid(pid, 0)[1] != 0
-    if random.random() < 0.15 and (folder / "out.csv").exists():
-        (folder / "out.csv").unlink()
-status = os.waitpid(child(), 0)[1]
-print(killed, status)
-"""
+    with pytest.raises(ValueError, match="was changed while it was read"):
+        run(change)
+    assert not target.exists()
+    if how != "removed":
+        run(lambda *_: None)
+        assert pl.read_parquet(target)["payment"].to_list() == table["payment"].reverse().to_list()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="kills with SIGKILL, which Windows does not have")
-def test_20_kills_and_a_rerun_give_the_rows_of_an_undisturbed_run(model, model_path, table, tmp_path):
+def test_an_interrupted_explanation_continues_and_gives_the_same_bytes(
+    model_path, table, tmp_path, interrupted
+):
     table.write_csv(tmp_path / "in.csv")
-    (tmp_path / "model.dplan").write_bytes(model_path.read_bytes())
-    run = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    killed, status = map(int, run.stdout.split())
-    assert killed >= 5
-    assert status == 0
-    undisturbed = tmp_path / "undisturbed.csv"
-    score_table(
-        model, tmp_path / "in.csv", "csv", undisturbed, Wish(("payment",), budget=20, explain=True),
-        output_kind="csv", job="other", chunk_rows=150,
-    )  # fmt: skip
-    assert (tmp_path / "out.csv").read_bytes() == undisturbed.read_bytes()
+    explained = []
+
+    def run(name):
+        return score_table(
+            model_path, tmp_path / "in.csv", "csv", tmp_path / name, Options(budget=40, explain=True),
+            output_kind="csv", chunk_rows=200, progress=lambda *told: explained.append(told),
+        )  # fmt: skip
+
+    run("undisturbed.csv")
+    again = interrupted(2, "explain_rows")
+    with pytest.raises(KeyboardInterrupt):
+        run("out.csv")
+    again()
+    assert len(list((tmp_path / ".out.csv.parts").glob("because-*"))) == 2
+    assert run("out.csv").resumed == 15
+    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "undisturbed.csv").read_bytes()
     assert [path.name for path in tmp_path.glob(".*")] == []
 
 
-def test_json_lines_may_change_their_number_type_from_chunk_to_chunk(model, table, tmp_path):
+def test_two_runs_cannot_write_one_output(model_path, table, tmp_path):
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    table.write_csv(source)
+
+    def run(progress=lambda *_: None):
+        return score_table(
+            model_path, source, "csv", target, Options(), output_kind="csv", chunk_rows=500, progress=progress
+        )
+
+    def second(stage, done, total):
+        before = sorted((tmp_path / ".out.csv.parts").iterdir())
+        with pytest.raises(
+            BlockingIOError, match=rf"another run is writing to .*out.csv: process {os.getpid()} on"
+        ):
+            run()
+        assert set(before) <= set((tmp_path / ".out.csv.parts").iterdir())
+
+    assert run(second).rows == 3000
+    assert pl.read_csv(target).height == 3000
+
+
+@pytest.mark.parametrize("link", ["the path", "a hard link", "a symbolic link", "the model"])
+def test_an_input_is_never_the_output(link, model_path, table, tmp_path):
+    source, model, target = tmp_path / "in.csv", tmp_path / "m.csv", tmp_path / "out.csv"
+    table.write_csv(source)
+    model.write_bytes(model_path.read_bytes())
+    if link == "a hard link":
+        target.hardlink_to(source)
+    elif link == "a symbolic link":
+        target.symlink_to(source)
+    else:
+        target = source if link == "the path" else model
+    before = {path: path.read_bytes() for path in (source, model)}
+    with pytest.raises(ValueError, match="is also an input"):
+        score_table(model, source, "csv", target, Options(), output_kind="csv")
+    assert {path: path.read_bytes() for path in (source, model)} == before
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_json_lines_may_change_their_number_type_from_chunk_to_chunk(model_path, table, tmp_path):
     numbered = table[:40].with_columns(n=pl.int_range(40).cast(pl.Float64))
     lines = numbered.write_ndjson().splitlines()
     lines[:10] = [line.replace('.0,"', ',"').replace(".0}", "}") for line in lines[:10]]
     lines[10:20] = [line.replace('"n":1', '"n":null,"m":1') for line in lines[10:20]]
     (tmp_path / "in.jsonl").write_text("\n".join(lines))
-    wish = Wish(("payment",), ("n",))
     score_table(
-        model, tmp_path / "in.jsonl", "jsonl", tmp_path / "out.jsonl", wish,
-        output_kind="jsonl", job="x", chunk_rows=10,
+        model_path, tmp_path / "in.jsonl", "jsonl", tmp_path / "out.jsonl", Options(("n",)),
+        output_kind="jsonl", chunk_rows=10,
     )  # fmt: skip
     found = pl.read_ndjson(tmp_path / "out.jsonl")
     assert found["payment"].to_list() == table["payment"][:40].to_list()
@@ -215,9 +396,9 @@ def test_chunks_of_a_csv_keep_every_row_and_respect_quotes(tmp_path):
     ("text", "message"),
     [
         (b"", "is empty"),
-        (b"a,b\n1,2\n3,4\n5\n", r"from line 3 on, line 2 has 1 values"),
-        (b"a,a\n1,2\n", "names 'a' twice"),
-        (b"a,b\n\xff,2\n", "not UTF-8"),
+        (b"a,b\n1,2\n3,4\n5\n", r"the input, line 4 has 1 value, the header has 2"),
+        (b"a,a\n1,2\n", "'a' names two columns"),
+        (b"a,b\n\xff,2\n", "line 2, byte 5 of the file: 0xff is not utf-8"),
         (b"1,2\n3,4\n", "only numbers"),
     ],
 )
@@ -226,16 +407,16 @@ def test_a_broken_csv_says_where(text, message):
         frames(text)
 
 
-def test_a_header_without_rows_and_broken_files_are_refused(model, tmp_path):
+def test_a_header_without_rows_and_broken_files_are_refused(model_path, tmp_path):
     (tmp_path / "in.csv").write_text("a,b\n")
     with pytest.raises(ValueError, match="no rows"):
-        score_table(model, tmp_path / "in.csv", "csv", tmp_path / "o.csv", Wish(), output_kind="csv", job="x")
+        score_table(model_path, tmp_path / "in.csv", "csv", tmp_path / "o.csv", Options(), output_kind="csv")
     (tmp_path / "in.parquet").write_text("nothing")
     with pytest.raises(ValueError, match="cannot be read as Parquet"):
         score_table(
-            model, tmp_path / "in.parquet", "parquet", tmp_path / "o.csv", Wish(), output_kind="csv", job="x"
+            model_path, tmp_path / "in.parquet", "parquet", tmp_path / "o.csv", Options(), output_kind="csv"
         )
-    with pytest.raises(ValueError, match="cannot be read as JSON lines"):
+    with pytest.raises(ValueError, match="line 1: not valid JSON"):
         frames(b"{\n", kind="jsonl")
 
 
@@ -249,20 +430,57 @@ def folder_of_parts(table, tmp_path):
     return folder
 
 
+def score_folder(model_path, inputs, output, options=None, kind="folder"):
+    return score_table(
+        model_path, inputs, "parquet", output, options or Options(), output_kind=kind, chunk_rows=200
+    )
+
+
 def test_a_folder_gives_one_output_part_per_input_part(model, model_path, table, folder_of_parts, tmp_path):
     inputs = parts_of(str(folder_of_parts))
     out = tmp_path / "scored"
-    outcome = score_parts(model_path, inputs, out, Wish(("payment",), budget=10), chunk_rows=200, n_jobs=2)
+    outcome = score_folder(model_path, inputs, out, Options(budget=10, explain=True))
     assert sorted(path.name for path in out.iterdir()) == sorted(path.name for path in inputs)
     found = pl.concat(pl.read_parquet(path) for path in sorted(out.iterdir()))
     np.testing.assert_array_equal(found["score"], model.score(table))
-    assert found["alert"].sum() == outcome.alerts == 10
+    assert found["alert"].sum() == (found["because"] != "").sum() == outcome.alerts == 10
+    assert_frame_equal(pl.read_parquet(out), found)
     one = tmp_path / "top.csv"
-    score_parts(model_path, inputs, one, Wish(("payment",), top=4), chunk_rows=200, n_jobs=2)
+    score_folder(model_path, inputs, one, Options(top=4), kind="csv")
     best = table["payment"].gather(np.argsort(-model.score(table), kind="stable")[:4])
     assert pl.read_csv(one)["payment"].to_list() == best.to_list()
     with pytest.raises(ValueError, match="one output file"):
-        score_parts(model_path, inputs, out, Wish(top=4), chunk_rows=200, n_jobs=2)
+        score_folder(model_path, inputs, out, Options(top=4))
+
+
+def test_a_folder_is_replaced_as_a_whole_and_only_if_it_is_ours(model_path, folder_of_parts, tmp_path):
+    inputs, out = parts_of(str(folder_of_parts)), tmp_path / "scored"
+    score_folder(model_path, inputs, out)
+    out.chmod(0o750)
+    score_folder(model_path, inputs[:2], out)
+    assert sorted(path.name for path in out.iterdir()) == ["day-0.parquet", "day-1.parquet"]
+    assert out.stat().st_mode & 0o777 == 0o750
+    for name, content in (("notes.txt", b"mine"), ("theirs.parquet", inputs[0].read_bytes())):
+        (out / name).write_bytes(content)
+        with pytest.raises(ValueError, match=f"holds {name}, which dplan score did not write"):
+            score_folder(model_path, inputs, out)
+        (out / name).unlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["parts", "scored"]
+
+
+def test_a_folder_is_never_written_into_itself(model_path, folder_of_parts, tmp_path):
+    inputs = parts_of(str(folder_of_parts))
+    content = [path.read_bytes() for path in inputs]
+    (tmp_path / "link").symlink_to(folder_of_parts)
+    for output in (folder_of_parts, tmp_path / "link", tmp_path, inputs[0]):
+        with pytest.raises((ValueError, OSError), match=r"choose another|not a folder"):
+            score_folder(model_path, inputs, output)
+    with pytest.raises(ValueError, match="is also an input"):
+        score_folder(model_path, inputs, inputs[0], kind="parquet")
+    for output in (folder_of_parts / "out.parquet", tmp_path / "link" / "out", tmp_path, folder_of_parts):
+        with pytest.raises(ValueError, match="choose an"):
+            parts_of(str(folder_of_parts), output)
+    assert [path.read_bytes() for path in inputs] == content
 
 
 def test_what_is_a_folder_of_parts(folder_of_parts, tmp_path):
@@ -275,3 +493,5 @@ def test_what_is_a_folder_of_parts(folder_of_parts, tmp_path):
     (folder_of_parts / "notes.txt").write_text("x")
     with pytest.raises(ValueError, match="nothing else"):
         parts_of(f"{folder_of_parts}/*")
+    with pytest.raises(ValueError, match="the next run would read it"):
+        parts_of(f"{folder_of_parts}/*.parquet", folder_of_parts / "scored.parquet")

@@ -42,7 +42,7 @@ def _names(task: Task, numbers: tuple[int, ...]) -> str:
 def _introduce(console: Console, task: Task) -> None:
     labelled = int((task.y > 0).sum())
     console.print(
-        f"Forest cover types, a cut of Covertype (CC BY 4.0, see src/dplan/datasets/README.md).\n"
+        f"Forest cover types, a sample of Covertype (CC BY 4.0, see src/dplan/datasets/README.md).\n"
         f"Training: {labelled} labelled anomalies ({_names(task, task.known)}) and {len(task.y) - labelled:,} "
         f"unlabelled rows, {task.contamination:.0%} of them hidden anomalies of all classes.\n"
         f"Test: {len(task.y_test):,} rows, of which {task.known_mask.sum()} are {_names(task, task.known)} "
@@ -72,7 +72,7 @@ def _train(console: Console, task: Task, seed: int) -> DPLAN:
 
 def _evaluation(task: Task, scores: Scores) -> Table:
     quality = metrics(task, scores)
-    table = Table(title="How well the test anomalies rank", title_justify="left")
+    table = Table(title="How well DPLAN ranks the test anomalies", title_justify="left")
     for heading in ("", "rows", "AUC-PR", "AUC-ROC"):
         table.add_column(heading, justify="left" if not heading else "right")
     for suffix, (name, counted, _) in zip(("", "_known", "_unknown"), _groups(task), strict=True):
@@ -82,7 +82,7 @@ def _evaluation(task: Task, scores: Scores) -> Table:
 
 
 def _groups(task: Task) -> list[tuple[str, NDArray[np.bool_], str]]:
-    """Return groups of test anomalies: name, which rows, colour."""
+    """Return groups of test anomalies: name, rows, colour."""
     return [
         ("all anomalies", task.y_test > 0, "black"),
         (f"known: {_names(task, task.known)}", task.known_mask, "#d1495b"),
@@ -92,7 +92,7 @@ def _groups(task: Task) -> list[tuple[str, NDArray[np.bool_], str]]:
 
 def _compare(console: Console, task: Task, seed: int) -> None:
     # Without frames, so that it fits a terminal of 80 columns.
-    title = "Every detector of this package on the same rows"
+    title = "All detectors of this package on the same rows"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column("\ndetector", no_wrap=True)
     areas = [f"auc_{curve}{group}" for curve in ("pr", "roc") for group in ("", "_known", "_unknown")]

@@ -1,9 +1,12 @@
-"""What the commands share: errors in one line, progress bars that are silent when piped."""
+"""What the commands share: errors in one line, text that is safe to print, progress bars."""
 
 from __future__ import annotations
 
 import math
+import signal
+import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,42 +15,114 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from dplan.detectors._base import Detector
 
 MODEL = click.Path(exists=True, dir_okay=False, path_type=Path)
+TABLE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
+OUTPUT = click.Path(path_type=Path)
+
+INTERRUPTED, TERMINATED = 130, 143  # exit codes: 128 and the number of the signal, as shells count
 
 
-class OneLineErrors(click.Command):
-    """A command whose errors are one line and exit code 1; with ``--debug`` the traceback is shown."""
+class Commands(click.Group):
+    """The commands: an error is one line on standard error.
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.params.append(click.Option(["--debug"], is_flag=True, help="Show the traceback of an error."))
+    Exit codes are 1 for an error, 2 for a mistyped command, 130 after Ctrl-C and 143 after SIGTERM. An unexpected error
+    keeps its traceback.
+    """
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        """Add a command, or a group of them, with the option ``--debug``."""
+        for command in cmd.commands.values() if isinstance(cmd, click.Group) else [cmd]:
+            command.params.append(
+                click.Option(
+                    ["--debug"], is_flag=True, expose_value=False, callback=_debug, help="Show tracebacks."
+                )
+            )
+        super().add_command(cmd, name)
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the command line."""
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):  # a terminal or pipe that cannot show all characters
+                stream.reconfigure(errors="backslashreplace")
+        with _clean_end():
+            return super().main(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
-        debug = ctx.params.pop("debug")
+        """Run a command."""
         try:
             return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+        except (click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
-        except Exception as error:
-            if debug:
+        except click.ClickException as error:
+            error.message = printable(error.message)  # type: ignore[misc]
+            raise
+        except KeyboardInterrupt:
+            say("Interrupted.", to_stderr=True)
+            ctx.exit(INTERRUPTED)
+        except BaseException as error:
+            if ctx.meta.get("debug") or isinstance(error, SystemExit | GeneratorExit):
                 raise
-            text = " ".join(str(error).split()) or type(error).__name__
-            if not isinstance(error, ValueError | TypeError | OSError | ImportError):
-                text = f"{type(error).__name__}: {text} (--debug shows where)"
-            raise click.ClickException(text) from error
+            if _expected(error):
+                text = " ".join(str(error).split()) or type(error).__name__
+                raise click.ClickException(printable(text)) from error
+            traceback.print_exc()
+            say("Error: this is a bug in dplan; please report it with the lines above.", to_stderr=True)
+            ctx.exit(1)
+
+
+def _debug(ctx: click.Context, option: click.Parameter, chosen: bool) -> None:
+    ctx.meta["debug"] = chosen
+
+
+def _expected(error: BaseException) -> bool:
+    """Tell errors that bad input or a bad environment can cause from mistakes in the program."""
+    if type(error).__module__.split(".")[0] in ("polars", "pyo3_runtime"):
+        return True
+    causes = (ValueError, TypeError, OSError, ImportError, MemoryError, RuntimeError)
+    return isinstance(error, causes) and not isinstance(error, RecursionError | NotImplementedError)
+
+
+@contextmanager
+def _clean_end() -> Iterator[None]:
+    """Let SIGTERM end the block as an exception does, so that temporary files are removed."""
+
+    def end(*_: object) -> None:
+        raise SystemExit(TERMINATED)
+
+    try:
+        before = signal.signal(signal.SIGTERM, end)
+    except ValueError:  # not in the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def printable(text: str) -> str:
+    r"""Return text with everything escaped that a terminal would obey instead of show.
+
+    Examples
+    --------
+    >>> printable("a\x1b[2Jb\nc\u202ed–é")
+    'a\\x1b[2Jb\\nc\\u202ed–é'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def say(text: str, *, to_stderr: bool = False) -> None:
+    """Print one line, which may contain names and values from anywhere."""
+    click.echo(printable(text), err=to_stderr)
 
 
 def examples(*lines: str) -> str:
     """Return the end of a help text."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
-
-
-def say(text: str, *, to_stderr: bool = False) -> None:
-    """Print a line."""
-    click.echo(text, err=to_stderr)
 
 
 # Without news for so long at its beginning, a training is most likely still waiting for its kernels.
@@ -57,8 +132,7 @@ _COMPILING_SECONDS = 6
 @contextmanager
 def training_bar(detector: Detector) -> Iterator[Callable[[str], None]]:
     """Show how the training of a detector goes, on a terminal; give a function that names the current stage."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+    from rich.progress import ProgressColumn, Task
     from rich.text import Text
 
     class Figures(ProgressColumn):
@@ -68,9 +142,7 @@ def training_bar(detector: Detector) -> Iterator[Callable[[str], None]]:
             waiting = task.completed == 0 and (task.elapsed or 0) > _COMPILING_SECONDS
             return Text("compiling (first time here)" if waiting else task.fields["figures"])
 
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), Figures(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+    with _bar(Figures()) as bar:
         task = bar.add_task("", total=detector._expected_rounds(), figures="")
         names = {
             "reward": "reward {:.0f}",
@@ -99,16 +171,25 @@ def training_bar(detector: Detector) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def chunk_bar(name: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Show how many chunks are done, on a terminal."""
+def progress_bar(*, of_bytes: bool = False) -> Iterator[Callable[[str, int, int | None], None]]:
+    """Show on a terminal how much is done; give a function that takes what is being done, how much, and the total."""
+    from rich.progress import DownloadColumn, MofNCompleteColumn, TransferSpeedColumn
+
+    columns = [DownloadColumn(), TransferSpeedColumn()] if of_bytes else [MofNCompleteColumn()]
+    with _bar(*columns) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda name, done, total: bar.update(task, description=name, completed=done, total=total)
+
+
+@contextmanager
+def _bar(*columns: Any) -> Iterator[Progress]:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
-        task = bar.add_task(name, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    every = (TextColumn("{task.description}", markup=False), BarColumn(), *columns, TimeRemainingColumn())
+    with Progress(*every, console=console, disable=not console.is_terminal, transient=True) as bar:
+        yield bar
 
 
 @contextmanager

@@ -144,8 +144,6 @@ def run(
                 command=_command_line(),
                 listener=progress,
             )
-    except (ValueError, OSError, RuntimeError, ModuleNotFoundError) as error:
-        raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:
         click.echo("Interrupted. Finished cells are kept; run the same command again to continue.", err=True)
         raise SystemExit(_INTERRUPTED) from None
@@ -180,11 +178,7 @@ def report(folder: Path, output: Path | None, name: str) -> None:
     """
     from dplan.benchmark.report.pages import write_report
 
-    try:
-        pages = write_report(folder, output, name)
-    except (ValueError, OSError) as error:
-        raise click.ClickException(str(error)) from error
-    for page in pages:
+    for page in write_report(folder, output, name):
         click.echo(f"Wrote {page}")
 
 

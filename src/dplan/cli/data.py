@@ -5,15 +5,15 @@ Commands import what they need when they run, so that ``dplan --help`` answers a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from dplan.cli._shared import progress_bar
+
 if TYPE_CHECKING:
-    from dplan.datasets.download import Progress
     from dplan.datasets.loading import Dataset
 
 __all__ = ["data"]
@@ -66,8 +66,8 @@ def fetch(name: str, home: Path | None, mirror: str | None, sha256: str | None) 
     """
     from dplan.datasets import download
 
-    with _errors_in_one_line(), _progress_bar(name) as progress:
-        dataset = download.fetch(name, home, mirror=mirror, sha256=sha256, progress=progress)
+    with progress_bar(of_bytes=True) as progress:
+        dataset = download.fetch(name, home, mirror=mirror, sha256=sha256, progress=partial(progress, name))
     _describe(dataset)
 
 
@@ -85,8 +85,7 @@ def prepare(name: str, source: Path, home: Path | None) -> None:
     """Convert the publisher's files of data set NAME into the prepared file."""
     from dplan.datasets import download
 
-    with _errors_in_one_line():
-        dataset = download.prepare(name, source, home)
+    dataset = download.prepare(name, source, home)
     _describe(dataset)
 
 
@@ -101,8 +100,7 @@ def check(name: str, home: Path | None) -> None:
     from dplan.datasets.download import sha256_of
     from dplan.datasets.loading import load
 
-    with _errors_in_one_line():
-        dataset = load(name, home)
+    dataset = load(name, home)
     _describe(dataset)
     expected = dataset.source.sha256
     if expected is not None and dataset.path.is_file():
@@ -125,33 +123,3 @@ def _describe(dataset: Dataset) -> None:
         remark = "" if used == expected else "  <- incomplete" if used < expected else "  <- more"
         click.echo(f"  {name + ':':<16}{used:>8,} of {expected:,}{capped}{remark}")
     click.echo(f"  licence: {dataset.licence}; {dataset.citation}")
-
-
-@contextmanager
-def _errors_in_one_line() -> Iterator[None]:
-    try:
-        yield
-    except (ValueError, OSError) as error:
-        raise click.ClickException(str(error)) from error
-
-
-@contextmanager
-def _progress_bar(name: str) -> Iterator[Progress]:
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
-
-    columns = (
-        "[bold]{task.description}",
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task(name, total=None)
-
-        def show(there: int, total: int | None) -> None:
-            bar.update(task, completed=there, total=total)
-
-        yield show

@@ -1,4 +1,4 @@
-"""``dplan demo``: the main job from beginning to end, on the embedded data."""
+"""``dplan demo``: train, score and compare on the embedded data."""
 
 from pathlib import Path
 
@@ -14,9 +14,9 @@ import click
     show_default=True,
     help="Folder for the plot.",
 )
-@click.option("--seed", default=0, show_default=True, help="Seed of the split and of the training.")
+@click.option("--seed", default=0, show_default=True, help="Random seed of the split and of the training.")
 def demo(output: Path, seed: int) -> None:
-    """Train DPLAN on the embedded data, compare it with every other detector, and draw the result."""
+    """Train DPLAN on the embedded data, compare it with every other detector, and plot the result."""
     from dplan.cli._demo import run
 
     run(output, seed)

@@ -1,11 +1,11 @@
-"""``dplan detectors``: the list of detectors on the command line."""
+"""``dplan detectors``: list the detectors."""
 
 import click
 
 
 @click.command()
 def detectors() -> None:
-    """List every detector: whether it learns from labels, what it is, and its paper."""
+    """List the detectors: what each one is, whether it uses labels, and its paper."""
     from rich.console import Console
     from rich.table import Table
 

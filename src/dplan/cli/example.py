@@ -6,12 +6,11 @@ from pathlib import Path
 
 import click
 
-from dplan.cli._shared import OneLineErrors, examples, say
+from dplan.cli._shared import examples, say
 
 
 @click.command(
-    cls=OneLineErrors,
-    short_help="Write two tables to try the commands on.",
+    short_help="Write two example tables.",
     epilog=examples("dplan example", "dplan example -o my-folder"),
 )
 @click.option(
@@ -19,13 +18,13 @@ from dplan.cli._shared import OneLineErrors, examples, say
     "--output",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=Path("."),
-    help="Folder to write to.  [default: the current one]",
+    help="Folder to write to.  [default: current folder]",
 )
 def example(output: Path) -> None:
-    """Write forest-train.csv and forest-new.csv, cut from the embedded data, to try the commands on.
+    """Write forest-train.csv and forest-new.csv, two small tables to try the commands on.
 
-    The first has 60 known anomalies among unlabelled plots of forest; the second has new plots, with a column "truth"
-    that tells what they really are.
+    The first has 60 known anomalies among unlabelled plots of forest; the second has new plots, with their true class
+    in the column "truth".
     """
     import polars as pl
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dplan.cli._shared import OneLineErrors, examples, say, stopwatch, training_bar
+from dplan.cli import _reading
+from dplan.cli._shared import OUTPUT, TABLE, examples, say, stopwatch, training_bar
 
 if TYPE_CHECKING:
     from dplan.detectors._base import Detector
@@ -16,35 +17,44 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    cls=OneLineErrors,
-    short_help="Learn from a table and write a model file.",
+    short_help="Train a model on a table.",
     epilog=examples(
         "dplan fit payments.csv --label verdict --anomaly fraud --id payment_id -o fraud.dplan",
         "dplan fit sensors.parquet --label fault -o faults.dplan --detector DevNet --set n_epochs=100",
     ),
 )
-@click.argument("table", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--label", required=True, metavar="COLUMN", help="The column that marks known anomalies.")
-@click.option(
-    "-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="Model file."
-)
+@click.argument("table", type=TABLE)
+@click.option("--label", required=True, metavar="COLUMN", help="Column that marks known anomalies.")
+@click.option("-o", "--output", required=True, type=OUTPUT, help="Model file to write.")
 @click.option("--anomaly", multiple=True, metavar="VALUE", help="Label of known anomalies; may be repeated.")
 @click.option(
-    "--unlabelled", multiple=True, metavar="VALUE", help="Label of all other rows; may be repeated."
+    "--unlabelled", multiple=True, metavar="VALUE", help="Label of unlabelled rows; may be repeated."
 )
-@click.option("--drop", multiple=True, metavar="COLUMN", help="A column not to learn from; may be repeated.")
+@click.option("--drop", multiple=True, metavar="COLUMN", help="Column to ignore; may be repeated.")
 @click.option(
-    "--id", "ids", multiple=True, metavar="COLUMN", help="A column that identifies rows; may be repeated."
+    "--id", "ids", multiple=True, metavar="COLUMN", help="Column that identifies rows; may be repeated."
 )
 @click.option(
-    "--detector", "name", default="DPLANEnsemble", show_default=True, help="One of dplan.list_detectors()."
+    "--detector",
+    "name",
+    default="DPLANEnsemble",
+    show_default=True,
+    help="Detector to train; `dplan detectors` lists them.",
 )
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A parameter of the detector.")
-@click.option("--seed", default=0, show_default=True, help="The same seed gives the same model.")
-@click.option("--no-estimate", is_flag=True, help="Do not hold out known anomalies first: twice as fast.")
 @click.option(
-    "--encoding", default="utf-8", show_default=True, help="How the characters of a text file are written."
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Parameter of the detector; may be repeated.",
 )
+@click.option("--seed", default=0, show_default=True, help="Random seed; the same seed gives the same model.")
+@click.option("--no-estimate", is_flag=True, help="Skip the estimate on held-out rows: twice as fast.")
+@click.option(
+    "--text", multiple=True, metavar="COLUMN", help="Column to keep as text, such as codes; may be repeated."
+)
+@_reading.options
+@_reading.input_format
 def fit(
     table: Path,
     label: str,
@@ -57,27 +67,35 @@ def fit(
     settings: tuple[str, ...],
     seed: int,
     no_estimate: bool,
-    encoding: str,
+    text: tuple[str, ...],
+    encoding: str | None,
+    missing: tuple[str, ...],
+    form: str | None,
 ) -> None:
-    """Learn from TABLE (CSV, TSV, JSON lines, each also .gz, or Parquet) and write a model file.
+    """Train a model on TABLE (CSV, TSV, JSON lines, each also .gz, or Parquet; - for standard input).
 
-    Without --anomaly and --unlabelled, the label column holds 0 or nothing for unlabelled rows and 1, 2, … for known
-    anomalies. Part of the known anomalies are held out first, to see how high they rank; then all rows are learned.
+    Without --anomaly and --unlabelled, the label column is 0 or empty for unlabelled rows and 1, 2, … for known
+    anomalies. First, some known anomalies are held out to estimate how high they rank; then the model is trained on all
+    rows.
     """
+    from dplan.persistence.claim import claimed
     from dplan.tables import fit_table, from_table
 
     detector = create(name, settings, seed)
-    if not output.parent.is_dir():
-        raise click.UsageError(f"there is no folder {output.parent} to write {output.name} into")
-    with stopwatch() as seconds:
+    source, kind = _reading.source(table, form)
+    reading_as = _reading.read_options(encoding, missing)
+    with claimed(output, _reading.files(table)), stopwatch() as seconds:
         own = from_table(
-            table,
+            source,
             label,
             anomaly=anomaly or None,
             unlabelled=unlabelled or None,
             id=ids,
             drop=drop,
-            encoding=encoding,
+            text=text,
+            encoding=reading_as.encoding,
+            missing=reading_as.missing,
+            kind=kind,
         )
         reading = seconds()
         with training_bar(detector) as stage:
@@ -121,12 +139,12 @@ def tell(name: str, model: TableModel, reading: float) -> None:
         say(
             f"Estimate: {found['known']} known anomalies and {found['unlabelled']:,} unlabelled rows were held out. "
             f"Half of these anomalies rank above {found['median_percentile']:.1f} % of the unlabelled rows; "
-            f"with {found['budget']:,} alerts, {found['known_in_budget']} of {found['known']} are found "
-            f"(precision at least {found['known_in_budget'] / found['budget']:.0%}, as unlabelled rows may be "
+            f"{found['budget']:,} alerts would find {found['known_in_budget']} of {found['known']} "
+            f"(precision at least {found['known_in_budget'] / found['budget']:.0%}, because unlabelled rows may be "
             "anomalies too)."
         )
         if found["known"] < 10:
-            say("With so few held out, this is a rough guess.")
+            say("With so few held-out anomalies, this is a rough estimate.")
     seconds = summary["seconds"]
     say(
         f"Seconds: reading {reading:.1f}, preparing {seconds['preparing']:.1f}, "

@@ -1,4 +1,4 @@
-"""``dplan inspect``: what stands in a model file."""
+"""``dplan inspect``: what a model file contains."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dplan.cli._shared import MODEL, OneLineErrors, examples, say
+from dplan.cli._shared import MODEL, examples, say
 
 if TYPE_CHECKING:
     from dplan.persistence.model_file import Contents
 
 
 @click.command(
-    cls=OneLineErrors,
-    short_help="Print what stands in a model file.",
+    short_help="Print what a model file contains.",
     epilog=examples("dplan inspect fraud.dplan"),
 )
 @click.argument("model", type=MODEL)
 def inspect(model: Path) -> None:
-    """Print what stands in MODEL: detector, settings, columns with their ranges, training."""
+    """Print what MODEL contains: detector, settings, columns with their ranges, training."""
     from dplan.persistence.model_file import read, refusing
 
     # Only what the file says is read, because importing detectors takes longer than all the rest.
@@ -47,12 +46,12 @@ def _lines(contents: Contents) -> list[str]:
     if summary.get("estimate"):
         estimate = summary["estimate"]
         lines.append(
-            f"Held-out known anomalies: {estimate['known']}, half of them above "
+            f"Held-out known anomalies: {estimate['known']}; half of them rank above "
             f"{estimate['median_percentile']:.1f} % of unlabelled rows"
         )
     if history:
         last = ", ".join(f"{name} {_shown(values[-1])}" for name, values in history.items() if values)
-        lines.append(f"Training: {len(next(iter(history.values())))} rounds; the last: {last}")
+        lines.append(f"Training: {len(next(iter(history.values())))} rounds; last round: {last}")
     if found.get("members"):
         members = [
             f"{kind['name']} {kind['weight']:.2f}" + f" ({kind['n_members']})" * (kind["n_members"] > 1)
@@ -69,7 +68,7 @@ def _columns(contents: Contents) -> list[str]:
     if found["preparation"] is None:
         ranges = _ranges(contents)
         lines = [f"  {name}: {number(low)} to {number(high)}" for name, low, high in ranges]
-        return ["Features and the ranges that they had in training:", *lines]
+        return ["Features and their ranges in training:", *lines]
     lines = ["Columns:"]
     for column in found["preparation"]["columns"]:
         if column["kind"] == "text":

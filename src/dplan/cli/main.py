@@ -6,6 +6,7 @@ Commands import what they need when they run, so that ``dplan --help`` answers a
 import click
 
 from dplan._version import __version__
+from dplan.cli._shared import Commands
 from dplan.cli.benchmark import benchmark
 from dplan.cli.data import data
 from dplan.cli.demo import demo
@@ -19,10 +20,10 @@ from dplan.cli.score import score
 from dplan.cli.update import update
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="dplan")
 def main() -> None:
-    """Find anomalies in a table with a few known anomalies and many unlabelled rows."""
+    """Find anomalies in a table, given a few known anomalies and many unlabelled rows."""
 
 
 for command in (fit, score, report, update, export, inspect, example, demo, detectors, data, benchmark):

@@ -6,45 +6,56 @@ from pathlib import Path
 
 import click
 
-from dplan.cli._shared import MODEL, OneLineErrors, examples, say, stopwatch
+from dplan.cli import _reading
+from dplan.cli._shared import MODEL, OUTPUT, TABLE, examples, say, stopwatch
 
 
 @click.command(
-    cls=OneLineErrors,
-    short_help="Write one offline page about a table.",
+    short_help="Write an HTML report about a table.",
     epilog=examples(
         "dplan report fraud.dplan new.csv -o report.html",
         "dplan report fraud.dplan checked.csv -o report.html --label verdict --anomaly fraud",
     ),
 )
 @click.argument("model", type=MODEL)
-@click.argument("table", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="HTML file."
-)
-@click.option(
-    "--label", metavar="COLUMN", help="A column that tells the anomalies: adds precision and recall."
-)
+@click.argument("table", type=TABLE)
+@click.option("-o", "--output", required=True, type=OUTPUT, help="HTML file to write.")
+@click.option("--label", metavar="COLUMN", help="Column that marks anomalies: adds precision and recall.")
 @click.option("--anomaly", multiple=True, metavar="VALUE", help="Label of anomalies; may be repeated.")
 @click.option(
     "--top", default=20, show_default=True, type=click.IntRange(1, 300), help="Rows shown with reasons."
 )
+@_reading.options
+@_reading.input_format
 def report(
-    model: Path, table: Path, output: Path, label: str | None, anomaly: tuple[str, ...], top: int
+    model: Path,
+    table: Path,
+    output: Path,
+    label: str | None,
+    anomaly: tuple[str, ...],
+    top: int,
+    encoding: str | None,
+    missing: tuple[str, ...],
+    form: str | None,
 ) -> None:
-    """Score TABLE with MODEL and write one HTML page about it, which needs no network."""
+    """Score TABLE with MODEL and write an HTML page about the result, which works offline."""
     from dplan.persistence.atomic import written_whole
-    from dplan.tables.chunks import chunks, kind_of_file
+    from dplan.persistence.claim import claimed
+    from dplan.tables.chunks import CHUNK_ROWS, chunks
     from dplan.tables.model import TableModel
     from dplan.tables.report.facts import gather
     from dplan.tables.report.page import page
 
     if anomaly and label is None:
         raise click.UsageError("--anomaly needs --label COLUMN")
-    with stopwatch() as seconds:
+    source, kind = _reading.source(table, form)
+    with claimed(output, _reading.files(model, table)), stopwatch() as seconds:
         loaded = TableModel.load(model)
-        facts = gather(loaded, chunks(table, kind_of_file(table)), label=label, anomaly=anomaly, n_shown=top)
-        text = page(facts, loaded, model_name=model.name, table_name=table.name)
+        read = chunks(source, kind, CHUNK_ROWS, _reading.read_options(encoding, missing, loaded))
+        facts = gather(loaded, read, label=label, anomaly=anomaly, n_shown=top)
+        _reading.warn_of_useless(facts.useless)
+        name = table.name if isinstance(source, Path) else "standard input"
+        text = page(facts, loaded, model_name=model.name, table_name=name)
         with written_whole(output) as temporary:
             temporary.write_text(text, encoding="utf-8")
         say(f"Wrote {output} ({len(text) / 1000:,.0f} kB; {len(facts.scores):,} rows) in {seconds():.1f} s.")

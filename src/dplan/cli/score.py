@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-import uuid
+import math
 from pathlib import Path
-from typing import BinaryIO
 
 import click
 
-from dplan.cli._shared import MODEL, OneLineErrors, chunk_bar, examples, say, stopwatch
+from dplan.cli import _reading
+from dplan.cli._shared import MODEL, examples, progress_bar, say, stopwatch
 
-_FORMATS = ("csv", "jsonl", "parquet")
+_FORMATS = ("csv", "tsv", "jsonl", "parquet")
 
 
 @click.command(
-    cls=OneLineErrors,
     short_help="Score a table of any size, with reasons.",
     epilog=examples(
         "dplan score new.csv -m fraud.dplan -o scored.csv --explain",
@@ -26,34 +24,40 @@ _FORMATS = ("csv", "jsonl", "parquet")
     ),
 )
 @click.argument("table")
-@click.option("-m", "--model", required=True, type=MODEL, help="Model file that dplan fit wrote.")
+@click.option("-m", "--model", required=True, type=MODEL, help="Model file written by dplan fit.")
 @click.option(
-    "-o", "--output", required=True, help="File to write, a folder for a folder, or - for standard output."
+    "-o", "--output", required=True, help="File to write, folder (if TABLE is one), or - for standard output."
 )
 @click.option(
-    "--keep", multiple=True, metavar="COLUMN", help="A column to copy, beside the ids; may be repeated."
+    "--keep", multiple=True, metavar="COLUMN", help="Column to copy besides the ids; may be repeated."
 )
 @click.option(
-    "--top", type=click.IntRange(1), metavar="K", help="Only the K highest scores, the highest first."
+    "--top", type=click.IntRange(1), metavar="K", help="Write only the K highest scores, highest first."
 )
-@click.option("--budget", type=click.IntRange(1), metavar="N", help="The N highest scores are alerts.")
-@click.option("--threshold", type=float, metavar="SCORE", help="Scores from here on are alerts.")
+@click.option("--budget", type=click.IntRange(1), metavar="N", help="Make the N highest scores alerts.")
+@click.option("--threshold", type=float, metavar="SCORE", help="Make scores of at least SCORE alerts.")
+@click.option("--explain", is_flag=True, help="Name the three strongest columns of each alert or --top row.")
 @click.option(
-    "--explain", is_flag=True, help="Say why, for alerts and --top rows: the three strongest columns."
-)
-@click.option(
-    "--format", "form", type=click.Choice(_FORMATS), help="Of standard input and output.  [default: csv]"
-)
-@click.option(
-    "--chunk-rows", default=100_000, show_default=True, type=click.IntRange(1), help="Rows at a time."
+    "--format",
+    "form",
+    type=click.Choice(_FORMATS),
+    help="Format of standard input and output.  [default: csv]",
 )
 @click.option(
-    "--jobs", default=2, show_default=True, type=click.IntRange(1), help="Parts of a folder at a time."
+    "--chunk-rows", default=100_000, show_default=True, type=click.IntRange(1), help="Rows in one chunk."
 )
 @click.option(
-    "--backend", type=click.Choice(["local", "dask"]), default="local", help="Where parts are scored."
+    "--jobs", default=2, show_default=True, type=click.IntRange(1), help="Chunks scored at the same time."
 )
-@click.option("--scheduler", metavar="ADDRESS", help="Of the Dask cluster.")
+@click.option(
+    "--backend",
+    type=click.Choice(["local", "dask"]),
+    default="local",
+    show_default=True,
+    help="Where to score the parts of a folder.",
+)
+@click.option("--scheduler", metavar="ADDRESS", help="Address of the Dask scheduler.")
+@_reading.options
 def score(
     table: str,
     model: Path,
@@ -68,73 +72,57 @@ def score(
     jobs: int,
     backend: str,
     scheduler: str | None,
+    encoding: str | None,
+    missing: tuple[str, ...],
 ) -> None:
-    """Score TABLE: a file, a folder or glob of Parquet parts, or - for standard input.
+    """Score TABLE: a file, a folder or glob pattern of Parquet files, or - for standard input.
 
-    The output has the ids, a score (higher is more anomalous), its percentile among the unlabelled training rows, and
-    whether the row is an alert. Tables may be larger than memory. A run that was interrupted goes on where it stopped
-    when it is started again.
+    The output has the id columns, a score (higher is more anomalous), its percentile among the unlabelled training
+    rows, and whether the row is an alert. If a copied column is already called "score", ours becomes "dplan_score"; the
+    same goes for the others. Tables may be larger than memory. Run an interrupted command again to continue where it
+    stopped.
     """
-    from dplan.tables.folders import parts_of, score_parts
+    from dplan.tables.folders import parts_of
     from dplan.tables.model import TableModel
-    from dplan.tables.scoring import Wish, score_table
+    from dplan.tables.scoring import Options, score_table
 
     if budget is not None and threshold is not None:
-        raise click.UsageError("--budget and --threshold cannot both say what is an alert")
+        raise click.UsageError("--budget and --threshold cannot be combined: both define the alerts")
+    if threshold is not None and not math.isfinite(threshold):
+        raise click.UsageError("--threshold must be a finite number")
     if (backend == "dask") != (scheduler is not None):
-        raise click.UsageError("--backend dask and --scheduler ADDRESS go together")
-    with stopwatch() as seconds, chunk_bar("Scoring") as progress:
-        loaded = TableModel.load(model)
-        wish = Wish(tuple(loaded.summary.get("ids", ())), keep, top, budget, threshold, explain)
-        parts = parts_of(table)
-        if parts is not None:
-            outcome = score_parts(
-                model, parts, Path(output), wish,
-                chunk_rows=chunk_rows, n_jobs=jobs, scheduler=scheduler, progress=progress,
-            )  # fmt: skip
-        else:
-            if scheduler is not None:
-                raise click.UsageError("--backend dask is for a folder or glob of Parquet parts")
-            source, kind = _source(table, form)
-            target, output_kind = _target(output, form)
-            outcome = score_table(
-                loaded, source, kind, target, wish,
-                output_kind=output_kind, job=_job(model, source), chunk_rows=chunk_rows, progress=progress,
-            )  # fmt: skip
+        raise click.UsageError("--backend dask and --scheduler ADDRESS must be given together")
+    target = None if output == "-" else Path(output)
+    parts = parts_of(table, target)
+    if scheduler is not None and (parts is None or target is None):
+        raise click.UsageError("--backend dask reads a folder or glob pattern and writes to a file or folder")
+    source, kind = _reading.source(table, form) if parts is None else (parts, "parquet")
+    output_kind = _output_kind(output, target, form, folder_allowed=parts is not None)
+    reading = (
+        _reading.read_options(encoding, missing, TableModel.load(model)) if encoding or missing else None
+    )
+    with stopwatch() as seconds, progress_bar() as progress:
+        outcome = score_table(
+            model, source, kind, target, Options(keep, top, budget, threshold, explain),
+            output_kind=output_kind, reading=reading, chunk_rows=chunk_rows, n_jobs=jobs, scheduler=scheduler,
+            progress=progress,
+        )  # fmt: skip
+    _reading.warn_of_useless(outcome.useless)
     by = f"the {budget:,} highest scores" if budget else f"scores of at least {outcome.threshold:.6g}"
-    resumed = f"; {outcome.resumed} parts were there already" if outcome.resumed else ""
+    resumed = f" ({outcome.resumed:,} chunks scored by an earlier run)" if outcome.resumed else ""
     say(
         f"Scored {outcome.rows:,} rows in {seconds():.1f} s{resumed}; {outcome.alerts:,} alerts ({by}); "
-        f"wrote {'standard output' if output == '-' else output}.",
+        f"wrote {'standard output' if target is None else output}.",
         to_stderr=True,
     )
 
 
-def _source(table: str, form: str | None) -> tuple[Path | BinaryIO, str]:
-    from dplan.tables.chunks import kind_of_file
+def _output_kind(output: str, target: Path | None, form: str | None, *, folder_allowed: bool) -> str:
+    from dplan.tables.writing import format_of_output
 
-    if table != "-":
-        path = Path(table)
-        if not path.is_file():
-            raise click.UsageError(f"there is no file {table}")
-        return path, kind_of_file(path)
-    if form == "parquet":
-        raise click.UsageError("Parquet cannot be read from standard input")
-    return sys.stdin.buffer, form or "csv"
-
-
-def _target(output: str, form: str | None) -> tuple[Path | None, str]:
-    from dplan.tables.chunks import kind_of_file
-
-    if output == "-":
-        return None, form or "csv"
-    if output.endswith(".gz"):
-        raise click.UsageError(f"{output}: the output cannot be gzipped; .parquet is small")
-    return Path(output), kind_of_file(Path(output))
-
-
-def _job(model: Path, source: Path | BinaryIO) -> str:
-    """Tell this job from others, by the content of the model and the table's name, size and time."""
-    from dplan.tables.folders import told_apart
-
-    return uuid.uuid4().hex if not isinstance(source, Path) else told_apart(model.read_bytes(), [source])
+    if target is None:
+        return form or "csv"
+    is_folder = output.endswith("/") or target.is_dir() or (folder_allowed and not target.suffix)
+    if is_folder and not folder_allowed:
+        raise click.UsageError(f"{output} is a folder; name a file to write")
+    return "folder" if is_folder else format_of_output(target)

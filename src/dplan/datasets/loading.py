@@ -209,7 +209,7 @@ def find(name: str, home: str | Path | None = None) -> Path | None:
 @lru_cache(maxsize=8)
 def _load_prepared(name: str, place: Path, mtime_ns: int, size: int) -> Dataset:
     try:
-        table = pl.read_parquet(place)
+        table = pl.read_parquet(place, glob=False)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise ValueError(
             f"{place} cannot be read ({str(error).splitlines()[0]}): "

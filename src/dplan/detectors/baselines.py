@@ -42,7 +42,7 @@ class LogisticBaseline(Detector):
     callback : callable or None, default=None
         Called once the model is fitted, as ``callback(detector, figures)``.
     verbose : int, default=0
-        If not 0, one line goes to the logger "dplan".
+        If not 0, one line is printed, or logged if the logger "dplan" is set up.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ class BoostedBaseline(Detector):
     callback : callable or None, default=None
         Called once the model is fitted, as ``callback(detector, figures)``.
     verbose : int, default=0
-        If not 0, one line goes to the logger "dplan".
+        If not 0, one line is printed, or logged if the logger "dplan" is set up.
 
     Attributes
     ----------

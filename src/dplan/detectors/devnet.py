@@ -41,7 +41,7 @@ class DevNet(DeepDetector):
         Called after each epoch as ``callback(detector, figures)``; training stops if it returns True. The detector
         scores as it would if training stopped there.
     verbose : int, default=0
-        If not 0, one line per epoch goes to the logger "dplan".
+        If not 0, one line per epoch is printed, or logged if the logger "dplan" is set up.
 
     Attributes
     ----------

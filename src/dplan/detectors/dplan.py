@@ -135,7 +135,7 @@ class DPLAN(ContinuingDetector):
         Called after each episode as ``callback(detector, figures)``: the detector can score already, `figures` is the
         newest entry of `history_`. If it returns True, training stops there.
     verbose : int, default=0
-        If not 0, one line per episode goes to the logger "dplan".
+        If not 0, one line per episode is printed, or logged if the logger "dplan" is set up.
 
     Attributes
     ----------

@@ -92,7 +92,7 @@ class DPLANEnsemble(FittedEnsemble):
         Called after each member is trained as ``callback(detector, figures)``; the detector scores with the members
         that it has so far. If it returns True, it stays with these.
     verbose : int, default=0
-        If not 0, one line per member goes to the logger "dplan".
+        If not 0, one line per member is printed, or logged if the logger "dplan" is set up.
 
     Attributes
     ----------

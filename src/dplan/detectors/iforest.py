@@ -38,7 +38,7 @@ class IForest(Detector):
     callback : callable or None, default=None
         Called once the forest is grown, as ``callback(detector, figures)``.
     verbose : int, default=0
-        If not 0, one line goes to the logger "dplan".
+        If not 0, one line is printed, or logged if the logger "dplan" is set up.
 
     Attributes
     ----------

@@ -1,3 +1,5 @@
+from .chunks import ReadOptions as ReadOptions
+from .detector import TableDetector as TableDetector
 from .fitting import fit_table as fit_table
 from .labels import LabelledTable as LabelledTable
 from .labels import from_table as from_table

@@ -1,38 +1,87 @@
 """Tables of any size in chunks: each chunk can be read on its own, in another thread, or be skipped.
 
-Cells of a CSV stay texts here. Their kind comes from the model and never from the cells of one chunk, so what a chunk
-gives does not depend on where it begins and ends.
+Cells of a text file stay texts here. Their kind comes from the model, or from all chunks together
+(`dplan.tables.reading.read_table`), and never from the cells of one chunk, so what a chunk gives does not depend on
+where it begins and ends.
 """
 
 from __future__ import annotations
 
-import csv
+import codecs
 import gzip
-from collections.abc import Callable, Iterator
-from itertools import islice
+import json
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
 import polars as pl
 
-from dplan.tables.reading import MISSING, _check_header, _check_widths
+from dplan.exceptions import CellError, shown
+from dplan.tables.forking import check_not_forked
+from dplan.tables.separated import check_names, header_of, line_of_row, parse, whole_rows
 
-__all__ = ["CHUNK_ROWS", "Chunk", "chunks", "kind_of_file", "n_chunks"]
+__all__ = ["CHUNK_ROWS", "MISSING", "Chunk", "ReadOptions", "chunks", "kind_of_file", "n_chunks", "tidy"]
 
 CHUNK_ROWS = 100_000
 
-Chunk = Callable[[], pl.DataFrame]
+# Texts that stand for a missing value.
+MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "?")
 
 _KINDS = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".txt": "csv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".parquet": "parquet",
-    ".pq": "parquet",
+    **dict.fromkeys((".csv", ".tsv", ".txt"), "csv"),
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), "jsonl"),
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
 }
+_POLARS_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+_BLOCK = 1 << 24  # bytes read at a time
+_BLANK = 1 << 26  # bytes of empty lines that are looked through in search of a row
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a text file is read. A model keeps the options of its training table.
+
+    Attributes
+    ----------
+    encoding : str
+        Text encoding of a CSV, TSV or JSON lines file.
+    missing : tuple of str
+        Texts that stand for a missing value in CSV and TSV; blanks around them do not count.
+    """
+
+    encoding: str = "utf-8"
+    missing: tuple[str, ...] = MISSING
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows of a table; calling it reads them.
+
+    Attributes
+    ----------
+    read : callable
+        Gives the rows as a frame.
+    place : callable
+        Says where a row, counted from 0, stands: ``"t.csv, line 7"``, or ``"t.parquet, row 7"``.
+    """
+
+    read: Callable[[], pl.DataFrame]
+    place: Callable[[int], str] = lambda row: f"row {row + 1}"
+
+    def __call__(self) -> pl.DataFrame:
+        """Read the rows."""
+        return self.read()
+
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """Let errors about a cell say where it stands in the file."""
+        try:
+            yield
+        except CellError as error:
+            raise error.at(self.place(error.row)) from None
 
 
 def kind_of_file(path: Path) -> str:
@@ -47,13 +96,20 @@ def kind_of_file(path: Path) -> str:
     kind = _KINDS.get(Path(name.removesuffix(".gz")).suffix)
     if kind is None or (kind == "parquet" and name.endswith(".gz")):
         raise ValueError(
-            f"{path.name} is of no kind that can be read: name it .csv, .tsv, .jsonl (each also with .gz) or .parquet"
+            f"{path.name}: unsupported file type; use .csv, .tsv, .txt or .jsonl (each also with .gz) or .parquet"
         )
     return kind
 
 
-def chunks(source: Path | BinaryIO, kind: str, rows: int = CHUNK_ROWS) -> Iterator[Chunk]:
-    r"""Give a table as functions that each read one chunk of rows.
+def chunks(
+    source: Path | BinaryIO,
+    kind: str,
+    rows: int | None = CHUNK_ROWS,
+    options: ReadOptions = ReadOptions(),  # noqa: B008  # it cannot be changed
+    *,
+    raw: bool = False,
+) -> Iterator[Chunk]:
+    r"""Give a table as objects that each read one chunk of rows.
 
     Parameters
     ----------
@@ -61,8 +117,13 @@ def chunks(source: Path | BinaryIO, kind: str, rows: int = CHUNK_ROWS) -> Iterat
         The table; Parquet only from a path.
     kind : {"csv", "jsonl", "parquet"}
         How it is written.
-    rows : int
-        Rows of a chunk; the last one may have fewer.
+    rows : int or None
+        Rows of a chunk; the last one may have fewer, and so have chunks with very long rows. With None, the whole
+        table is one chunk.
+    options : ReadOptions
+        How a text file is read.
+    raw : bool, default=False
+        Leave the blanks around the texts of a CSV or TSV, and marks of missing values between blanks.
 
     Examples
     --------
@@ -71,97 +132,171 @@ def chunks(source: Path | BinaryIO, kind: str, rows: int = CHUNK_ROWS) -> Iterat
     >>> [chunk()["a"].to_list() for chunk in chunks(table, "csv", rows=2)]
     [['1', '2'], ['3']]
     """
+    check_not_forked()
     if kind == "parquet":
         yield from _parquet_chunks(cast(Path, source), rows)
         return
     name = source.name if isinstance(source, Path) else "the input"
-    with _opened(source) as file:
-        try:
-            yield from (_csv_chunks if kind == "csv" else _json_chunks)(file, name, rows)
-        except (EOFError, gzip.BadGzipFile) as error:
-            raise ValueError(f"{name} is a damaged gzip file: {error}") from error
+    blocks = _text_blocks(source, name, options.encoding)
+    if kind == "jsonl":
+        for line, text in whole_rows(blocks, rows, name, header=False):
+            yield _json_chunk(name, line, text)
+        return
+    separators = "\t" if name.lower().removesuffix(".gz").endswith(".tsv") else ",;\t|"
+    pieces = whole_rows(blocks, rows, name, header=True)
+    names, separator = header_of(name, next(pieces)[1], separators)
+    for line, text in pieces:
+        yield _csv_chunk(name, names, separator, line, text, options.missing, raw)
 
 
 def n_chunks(source: Path | BinaryIO, kind: str, rows: int) -> int | None:
     """Return the number of chunks if it is known beforehand."""
-    if kind != "parquet":
-        return None
-    return max(1, -(-_height(cast(Path, source)) // rows))
+    return max(1, -(-_height(cast(Path, source)) // rows)) if kind == "parquet" else None
+
+
+def tidy(texts: pl.Expr, missing: Sequence[str]) -> pl.Expr:
+    """Take the blanks around texts away, and then what stands for a missing value."""
+    texts = texts.str.strip_chars()
+    return pl.when(~texts.is_in(missing)).then(texts)
+
+
+def _csv_chunk(
+    name: str, names: list[str], separator: str, line: int, text: bytes, missing: tuple[str, ...], raw: bool
+) -> Chunk:
+    def read() -> pl.DataFrame:
+        table = parse(name, names, separator, line, text, missing)
+        return table if raw else table.select(tidy(pl.all(), missing))
+
+    return Chunk(read, lambda row: f"{name}, line {line + line_of_row(text, row)}")
+
+
+def _json_chunk(name: str, line: int, text: bytes) -> Chunk:
+    def read() -> pl.DataFrame:
+        _check_braces(name, line, text)
+        try:
+            table = pl.read_ndjson(text, infer_schema_length=None)
+        except _POLARS_ERRORS as error:
+            bad = _bad_json_line(name, line, text)
+            raise ValueError(
+                bad or f"{name} cannot be read as JSON lines: {str(error).splitlines()[0]}"
+            ) from error
+        check_names(name, table.columns)
+        return table
+
+    def place(row: int) -> str:
+        filled = [number for number, row in enumerate(text.split(b"\n"), start=line) if row.strip()]
+        return f"{name}, line {filled[row]}"
+
+    return Chunk(read, place)
+
+
+def _check_braces(name: str, line: int, text: bytes) -> None:
+    for number, row in enumerate(text.split(b"\n"), start=line):
+        if row.strip() and not row.lstrip().startswith(b"{"):
+            found = shown(row[:240].decode(errors="replace"))
+            raise ValueError(f"{name}, line {number}: a JSON object in braces is needed, found {found}")
+
+
+def _bad_json_line(name: str, line: int, text: bytes) -> str:
+    kinds: dict[str, type] = {}
+    for number, row in enumerate(text.split(b"\n"), start=line):
+        if not row.strip():
+            continue
+        try:
+            record = json.loads(row)
+        except (ValueError, RecursionError) as error:
+            return f"{name}, line {number}: not valid JSON ({error})"
+        for key, value in record.items():
+            kind = float if isinstance(value, int | float) and not isinstance(value, bool) else type(value)
+            if value is not None and kinds.setdefault(key, kind) is not kind:
+                return (
+                    f"{name}, line {number}: column {shown(key)} holds {shown(value)} here and another type before; "
+                    "give all values one type"
+                )
+    return ""
+
+
+def _parquet_chunks(path: Path, rows: int | None) -> Iterator[Chunk]:
+    height = _height(path)
+    scan = pl.scan_parquet(path, glob=False)  # brackets and stars in a name are part of it
+    check_names(path.name, scan.collect_schema().names())
+
+    def chunk(start: int) -> Chunk:
+        return Chunk(
+            lambda: _collected(path, scan.slice(start, rows)),
+            lambda row: f"{path.name}, row {start + row + 1}",
+        )
+
+    yield from map(chunk, range(0, max(height, 1), rows or max(height, 1)))
 
 
 def _height(path: Path) -> int:
+    return int(_collected(path, pl.scan_parquet(path, glob=False).select(pl.len())).item())
+
+
+def _collected(path: Path, scan: pl.LazyFrame) -> pl.DataFrame:
     try:
-        return int(pl.scan_parquet(path).select(pl.len()).collect().item())
-    except pl.exceptions.PolarsError as error:
+        return scan.collect()
+    except _POLARS_ERRORS as error:
         raise ValueError(f"{path.name} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
 
 
-def _parquet_chunks(path: Path, rows: int) -> Iterator[Chunk]:
-    scan = pl.scan_parquet(path, glob=False)
-    for start in range(0, max(_height(path), 1), rows):
-        yield lambda start=start: scan.slice(start, rows).collect()  # type: ignore[misc]
-
-
-def _opened(source: Path | BinaryIO) -> BinaryIO:
-    if not isinstance(source, Path):
-        return source
-    if source.name.lower().endswith(".gz"):
-        return cast(BinaryIO, gzip.open(source))
-    return source.open("rb")
-
-
-def _csv_chunks(file: BinaryIO, name: str, rows: int) -> Iterator[Chunk]:
-    header = file.readline().removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n")
-    if not header.strip():
+def _text_blocks(source: Path | BinaryIO, name: str, encoding: str) -> Iterator[bytes]:
+    """Give a text file as blocks of UTF-8, without a byte order mark and without line breaks at the end."""
+    try:
+        b"".decode(encoding)  # which knows texts only, not zlib and the like
+        decoder = codecs.getincrementaldecoder(encoding)()
+    except LookupError:
+        raise ValueError(f"there is no encoding {encoding!r}; try utf-8, utf-16 or cp1252") from None
+    lines, size, held, empty = 0, 0, b"", True
+    for block in _blocks(source, name):
+        if (
+            size == 0
+            and "utf8" in encoding.lower().replace("-", "")
+            and block[:2] in (b"\xff\xfe", b"\xfe\xff")
+        ):
+            raise ValueError(
+                f"{name} is written in UTF-16, not UTF-8: give its encoding (--encoding utf-16), or save it as UTF-8"
+            )
+        try:
+            text = decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            line = lines + error.object.count(b"\n", 0, error.start) + 1
+            byte = size + len(block) - len(error.object) + error.start + 1
+            raise ValueError(
+                f"{name}, line {line}, byte {byte:,} of the file: 0x{error.object[error.start]:02x} is not {encoding}; "
+                "save the file as UTF-8, or give its encoding (--encoding), such as cp1252"
+            ) from error
+        if "\0" in text:
+            line = lines + text.count("\n", 0, text.index("\0")) + 1
+            raise ValueError(
+                f"{name}, line {line}: a zero byte, so this is not a text file; check the file name"
+            )
+        data = held + (text if size else text.removeprefix("\ufeff")).encode()
+        lines, size = lines + text.count("\n"), size + len(block)
+        body = data.rstrip(b"\r\n")
+        held = data[len(body) :]
+        empty = empty and not body.strip()
+        if len(held) > _BLANK:
+            raise ValueError(f"{name} holds more than {_BLANK >> 20} MB of empty lines from line {lines} on")
+        if body:
+            yield body
+    if empty:
         raise ValueError(f"{name} is empty: a header line and rows are needed")
-    first_line = _decoded(name, header)
-    separator = max(",;\t|", key=first_line.count)
-    columns = next(csv.reader([first_line], delimiter=separator))
-    _check_header(name, columns)
-    line = 2
-    while lines := list(islice(file, rows)):
-        # A line break inside quotes does not end a row.
-        while sum(text.count(b'"') for text in lines) % 2 and (more := file.readline()):
-            lines.append(more)
-        text = b"".join(lines).rstrip(b"\r\n")
-        yield lambda text=text, line=line: _parse_csv(name, header, text, separator, len(columns), line)  # type: ignore[misc]
-        line += len(lines)
 
 
-def _parse_csv(name: str, header: bytes, text: bytes, separator: str, width: int, line: int) -> pl.DataFrame:
-    where = name if line == 2 else f"{name} from line {line - 1} on"
-    data = header + b"\n" + text
-    _check_widths(where, _decoded(where, data), separator, width)
+def _blocks(source: Path | BinaryIO, name: str) -> Iterator[bytes]:
+    """Give the bytes of a file, decompressed; the last block is empty."""
+    opened: BinaryIO = source if not isinstance(source, Path) else source.open("rb")
     try:
-        table = pl.read_csv(data, separator=separator, infer_schema=False, null_values=list(MISSING))
-    except pl.exceptions.PolarsError as error:
-        raise ValueError(f"{where} cannot be read: {str(error).splitlines()[0]}") from error
-    stripped = table.with_columns(pl.all().str.strip_chars())
-    return stripped.with_columns(pl.when(~pl.all().is_in(MISSING)).then(pl.all()))
-
-
-def _json_chunks(file: BinaryIO, name: str, rows: int) -> Iterator[Chunk]:
-    line = 1
-    while lines := list(islice(file, rows)):
-        yield lambda lines=lines, line=line: _parse_json(name, lines, line)  # type: ignore[misc]
-        line += len(lines)
-
-
-def _parse_json(name: str, lines: list[bytes], line: int) -> pl.DataFrame:
-    try:
-        return pl.read_ndjson(b"".join(lines), infer_schema_length=None)
-    except pl.exceptions.PolarsError as error:
-        raise ValueError(
-            f"{name}, lines {line} to {line + len(lines) - 1}, cannot be read as JSON lines: "
-            f"{str(error).splitlines()[0]}"
-        ) from error
-
-
-def _decoded(name: str, data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f"{name}, line {line}: 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
-        ) from error
+        file = opened
+        if isinstance(source, Path) and source.name.lower().endswith(".gz"):
+            file = cast(BinaryIO, gzip.GzipFile(fileobj=opened))
+        while block := file.read(_BLOCK):
+            yield block
+        yield b""
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(f"{name} is a damaged gzip file: {error}") from error
+    finally:
+        if isinstance(source, Path):
+            opened.close()

@@ -12,7 +12,20 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-__all__ = ["LIMIT", "Column", "Kind", "encode", "fit_column", "kind_of", "parse_dates", "scale"]
+from dplan.exceptions import CellError, shown
+from dplan.tables.dates import parse_dates
+
+__all__ = [
+    "LIMIT",
+    "Column",
+    "Kind",
+    "check_values",
+    "encode",
+    "fit_column",
+    "kind_of",
+    "parse_dates",
+    "scale",
+]
 
 Kind = Literal["number", "flag", "date", "text", "dropped"]
 
@@ -22,6 +35,9 @@ LIMIT = 1e9
 
 _SMALL_INTEGERS = (pl.Int8, pl.UInt8, pl.Int16, pl.UInt16)
 _PLAIN_NUMBERS = (*_SMALL_INTEGERS, pl.Int32, pl.UInt32, pl.Int64, pl.UInt64, pl.Float32, pl.Float64)
+
+_DAYS = (-719_162, 2_932_896)  # the first of the year 1 and the last of the year 9999, counted from 1970
+_PER_DAY = {"days": 1, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
 _BLOCK = 1 << 14  # rows scaled at a time: what stays in the processor's cache
 
 
@@ -150,14 +166,13 @@ def fit_column(series: pl.Series, max_levels: int) -> Column:
     kind = kind_of(series)
     if kind == "text":
         return _fit_text(series, max_levels)
+    check_values(series)
     numbers = _numbers(series)
     if numbers.dtype.is_float() and numbers.is_nan().any():
         numbers = numbers.fill_nan(None)
     if numbers.null_count() == len(numbers):
         return Column(series.name, "dropped", reason="no value at all")
     column = Column(series.name, kind, float(numbers.min()), float(numbers.max()))  # type: ignore[arg-type]
-    if not (np.isfinite(column.minimum) and np.isfinite(column.maximum)):
-        raise ValueError(_where_infinite(series))
     factor, shift, span = column.scaling()
     if numbers.dtype in _SMALL_INTEGERS:  # adding integers is exact, and faster
         mean = int(numbers.sum()) / (len(numbers) - numbers.null_count())
@@ -172,7 +187,10 @@ def fit_column(series: pl.Series, max_levels: int) -> Column:
 
 def scale(column: Column, series: pl.Series, out: NDArray[np.float32]) -> int:
     """Write a number, flag or date into `out`, scaled, and say how many values were missing."""
-    numbers = _numbers(_as_fitted(column, series))
+    series = _as_fitted(column, series)
+    if series.dtype.is_temporal():
+        check_values(series)
+    numbers = _numbers(series)
     values: NDArray[Any] = numbers.to_numpy()  # where integers are missing, floats and NaN
     factor, shift, span = column.scaling()
     if (
@@ -191,7 +209,7 @@ def scale(column: Column, series: pl.Series, out: NDArray[np.float32]) -> int:
         block = values[start : start + _BLOCK].astype(np.float64)
         missing = np.isnan(block)
         if np.isinf(block).any():
-            raise ValueError(_where_infinite(series))
+            check_values(series.cast(pl.Float64))
         with np.errstate(over="ignore"):
             block *= factor
             block -= shift
@@ -249,27 +267,24 @@ def _fit_text(series: pl.Series, max_levels: int) -> Column:
     return Column(series.name, "text", fill=tuple(shares.tolist()), levels=tuple(levels))
 
 
-def _where_infinite(series: pl.Series) -> str:
-    row = int(np.flatnonzero(np.isinf(series.cast(pl.Float64).to_numpy()))[0])
-    return (
-        f"column {series.name!r}, row {row} (counted from 0): {series[row]} is not finite; "
-        "put a number there, or leave it empty for the column's mean"
-    )
-
-
-def parse_dates(texts: pl.Series) -> pl.Series:
-    """Read dates and times in ISO 8601, in UTC where a zone is given; what is none of these becomes null.
-
-    Examples
-    --------
-    >>> parse_dates(pl.Series(["2024-01-31", "2024-01-31T12:00:00Z", "soon"])).dt.hour().to_list()
-    [0, 12, None]
-    """
-    texts = texts.str.strip_suffix("Z").str.replace(" ", "T", literal=True)
-    days = texts.str.to_datetime("%Y-%m-%d", strict=False, time_unit="us")
-    return days.zip_with(
-        days.is_not_null(), texts.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", strict=False, time_unit="us")
-    )
+def check_values(series: pl.Series) -> None:
+    """Raise if a number is infinite or a date lies outside the years 1 to 9999."""
+    if series.dtype.is_float() and series.is_infinite().any():
+        row = int(series.is_infinite().arg_max() or 0)
+        raise CellError(
+            series.name,
+            row,
+            f"{series[row]} is not finite; put a number there, or leave it empty for the column's mean",
+        )
+    if series.dtype in (pl.Date, pl.Datetime, pl.Duration):
+        per_day = _PER_DAY[getattr(series.dtype, "time_unit", "days")]
+        first, last = (min(max(day * per_day, -(2**63)), 2**63 - 1) for day in _DAYS)
+        outside = ~series.to_physical().is_between(first, last)
+        if outside.any():
+            row = int(outside.arg_max() or 0)
+            raise CellError(
+                series.name, row, "a date outside the years 1 to 9999; correct it, or leave it empty"
+            )
 
 
 def _as_fitted(column: Column, series: pl.Series) -> pl.Series:
@@ -291,9 +306,11 @@ def _as_fitted(column: Column, series: pl.Series) -> pl.Series:
         values = words.cast(pl.Float64, strict=False)
     bad = values.is_null() & texts.is_not_null()
     if bad.any():
-        row = int(np.flatnonzero(bad.to_numpy())[0])
-        raise ValueError(
-            f"column {column.name!r} was a {column.kind} in the training rows, "
-            f"but row {row} (counted from 0) holds the text {series[row]!r}"
+        row = int(bad.arg_max() or 0)
+        raise CellError(
+            column.name,
+            row,
+            f"{shown(series[row])} is not a {column.kind}, as the training rows have there; "
+            "correct it, or leave it empty",
         )
     return values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from dplan.detectors._base import Detector
+from dplan.exceptions import shown
+from dplan.tables.chunks import ReadOptions
 from dplan.tables.labels import LabelledTable
 from dplan.tables.model import TableModel
 from dplan.tables.preparing import TablePreparer
@@ -30,6 +33,7 @@ def fit_table(
     detector: Detector,
     *,
     estimate: bool = True,
+    max_levels: int = 255,
     seed: int = 0,
     stage: Callable[[str], None] | None = None,
 ) -> TableModel:
@@ -44,6 +48,8 @@ def fit_table(
     estimate : bool, default=True
         Whether to fit a copy of the detector first, on a part of the rows, and see how high the known anomalies that
         it has not seen rank among unlabelled rows that it has not seen.
+    max_levels : int, default=255
+        As in `TablePreparer`.
     seed : int, default=0
         Seed of what is held out and of what is kept in the model.
     stage : callable, optional
@@ -58,14 +64,15 @@ def fit_table(
     rng = np.random.default_rng(seed)
     begin("preparing")
     started = time.perf_counter()
-    preparation, dropped = _fit_preparation(table.features)
-    features = table.features.drop(dropped)
-    X = preparation.transform(features)
+    with table.located():
+        preparation, dropped = _fit_preparation(table.features, max_levels)
+        features = table.features.drop(dropped)
+        X = preparation.transform(features)
     prepared = time.perf_counter()
     found = None
     if estimate and (table.y > 0).sum() >= 2:
         begin("estimating")
-        found = _estimate(features, table.y, detector, rng)
+        found = _estimate(features, table.y, detector, max_levels, rng)
     estimated = time.perf_counter()
     begin("training")
     detector.fit(X, table.y)
@@ -87,6 +94,8 @@ def fit_table(
             "training": round(trained - estimated, 3),
         },
     }
+    if table.options != ReadOptions():
+        summary["reading"] = asdict(table.options)
     return assemble(detector, preparation, X, table.y, summary, rng)
 
 
@@ -100,27 +109,34 @@ def assemble(
 ) -> TableModel:
     """Put a fitted detector together with what explanations need of the training rows."""
     unlabelled, labelled = np.flatnonzero(y == 0), np.flatnonzero(y)
+    if len(unlabelled) == 0:  # a detector that ignores labels can still be fitted
+        unlabelled = np.arange(len(y))
     usual = np.ascontiguousarray(X[_some(unlabelled, _USUAL_ROWS, rng)])
     known = _some(labelled, _KNOWN_ROWS, rng)
     known_rows, known_classes = np.ascontiguousarray(X[known]), y[known].astype(np.int64)
     return TableModel(detector, preparation, usual, known_rows, known_classes, summary)
 
 
-def _fit_preparation(features: pl.DataFrame) -> tuple[TablePreparer, dict[str, str]]:
+def _fit_preparation(features: pl.DataFrame, max_levels: int) -> tuple[TablePreparer, dict[str, str]]:
     """Fit the preparation, without the columns that it would drop: new tables need not have them."""
-    preparation = TablePreparer().fit(features)
+    preparation = TablePreparer(max_levels=max_levels).fit(features)
     dropped = {column.name: column.reason for column in preparation.columns_ if column.kind == "dropped"}
     if len(dropped) == features.width:
-        raise ValueError(
-            f"no column is left to learn from: {'; '.join(f'{n}: {r}' for n, r in dropped.items())}"
-        )
+        reasons = "; ".join(f"{shown(name)}: {reason}" for name, reason in list(dropped.items())[:10])
+        raise ValueError(f"no column is left to learn from: {reasons}")
     if dropped:
-        preparation = TablePreparer().fit(features.drop(dropped))
+        kept = [column for column in preparation.columns_ if column.kind != "dropped"]
+        state = preparation.to_state() | {"columns": [asdict(column) for column in kept]}
+        preparation = TablePreparer.from_state(state)
     return preparation, dropped
 
 
 def _estimate(
-    features: pl.DataFrame, y: NDArray[np.int64], detector: Detector, rng: np.random.Generator
+    features: pl.DataFrame,
+    y: NDArray[np.int64],
+    detector: Detector,
+    max_levels: int,
+    rng: np.random.Generator,
 ) -> dict[str, Any]:
     """Fit a copy on a part of the rows and rank the known anomalies that were held out."""
     known = np.concatenate(
@@ -131,7 +147,7 @@ def _estimate(
     unlabelled = _held_out(np.flatnonzero(y == 0), _UNLABELLED_SHARE, rng)
     seen = np.setdiff1d(np.arange(len(y)), np.concatenate([known, unlabelled]))
     # The preparation is fitted anew: ranges and means must not come from what is held out either.
-    preparation = TablePreparer().fit(features[seen])
+    preparation = TablePreparer(max_levels=max_levels).fit(features[seen])
     copy = clone(detector)
     copy.fit(preparation.transform(features[seen]), y[seen])
     usual_scores = np.sort(copy.anomaly_score(preparation.transform(features[unlabelled])))

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import difflib
+import io
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dplan.exceptions import CellError, shown
+from dplan.tables.chunks import MISSING, ReadOptions, kind_of_file
 from dplan.tables.columns import kind_of
-from dplan.tables.reading import MISSING, read_table
+from dplan.tables.frames import as_frame
+from dplan.tables.reading import located, read_table
 
 __all__ = ["LabelledTable", "from_table"]
 
@@ -36,6 +41,10 @@ class LabelledTable:
         The columns that only identify a row; no columns if there are none.
     label : str
         The label column.
+    options : ReadOptions
+        How the file was read.
+    source : tuple, optional
+        The file and its format, if it is one.
     """
 
     features: pl.DataFrame = field(repr=False)
@@ -43,6 +52,12 @@ class LabelledTable:
     classes: tuple[str, ...]
     ids: pl.DataFrame = field(repr=False)
     label: str
+    options: ReadOptions = field(default=ReadOptions(), repr=False)
+    source: tuple[Path | BinaryIO, str] | None = field(default=None, repr=False)
+
+    def located(self) -> AbstractContextManager[None]:
+        """Let errors about a cell say where it stands in the file."""
+        return located(*self.source, self.options) if self.source else nullcontext()
 
     def counts(self) -> dict[str, int]:
         """Rows per class."""
@@ -58,7 +73,7 @@ class LabelledTable:
 
 
 def from_table(
-    table: str | Path | pl.DataFrame | Any,
+    table: str | Path | BinaryIO | pl.DataFrame | Any,
     label: str,
     *,
     anomaly: Sequence[object] | None = None,
@@ -68,6 +83,7 @@ def from_table(
     missing: Sequence[str] = MISSING,
     text: Collection[str] = (),
     encoding: str = "utf-8",
+    kind: str | None = None,
 ) -> LabelledTable:
     """Take a table with a label column apart.
 
@@ -76,8 +92,8 @@ def from_table(
 
     Parameters
     ----------
-    table : path or frame
-        A CSV, TSV, JSON lines (also gzipped) or Parquet file, or a polars or pandas frame.
+    table : path, binary file or frame
+        A CSV, TSV, JSON lines (also gzipped) or Parquet file, a polars or pandas frame, or an Arrow table.
     label : str
         The label column. Without `anomaly` and `unlabelled` it must hold 0 and missing values for
         unlabelled rows and 1, 2, … for known anomalies, or false and true.
@@ -96,7 +112,9 @@ def from_table(
     text : collection of str
         Columns of a file to keep as text although they hold numbers, such as codes.
     encoding : str, default="utf-8"
-        How the characters of a CSV, TSV or JSON lines file are written.
+        Text encoding of a CSV, TSV or JSON lines file.
+    kind : {"csv", "jsonl", "parquet"}, optional
+        Format of the file, if its name does not tell.
 
     Returns
     -------
@@ -113,50 +131,32 @@ def from_table(
     (['amount'], [1, 0, 0], ('unlabelled', 'fraud'))
     """
     ids, dropped = _names(id), _names(drop)
-    # Labels may be of any form, and an id such as 007 must stay what it is; neither is learned from.
-    as_they_are = {label, *ids, *dropped, *text}
-    name, frame = _as_frame(table, missing=missing, text=as_they_are, encoding=encoding)
+    name, options = "the table", ReadOptions(encoding, tuple(missing))
+    source: tuple[Path | BinaryIO, str] | None = None
+    if isinstance(table, str | Path) or hasattr(table, "read"):
+        path = Path(table) if isinstance(table, str | Path) else io.BytesIO(table.read())
+        name = path.name if isinstance(path, Path) else "the input"
+        kind = kind or (kind_of_file(path) if isinstance(path, Path) else "csv")
+        # Labels may be of any form, and an id such as 007 must stay what it is; neither is learned from.
+        kept = {label, *ids, *dropped, *text}
+        frame = read_table(path, missing=missing, text=kept, encoding=encoding, kind=kind)
+        source = path, kind
+    else:
+        frame = as_frame(table)
     if frame.height == 0:
         raise ValueError(f"{name} has no rows")
     for column in (label, *ids, *dropped, *text):
         _check_there(name, column, frame.columns)
-    for column in ids:
-        if column == label:
-            raise ValueError(f"column {column!r} cannot be the label and an id")
-    y, classes = _labels(frame[label], anomaly, unlabelled)
+    if label in ids:
+        raise ValueError(f"column {label!r} cannot be the label and an id")
     features = frame.drop({label, *ids, *dropped})
     if features.width == 0:
         raise ValueError(f"{name} has no column left to learn from beside the label, ids and dropped columns")
     for series in features:
         kind_of(series)  # lists and the like are refused here, by name
-    return LabelledTable(features, y, classes, frame.select(ids), label)
-
-
-def _as_frame(table: Any, **options: Any) -> tuple[str, pl.DataFrame]:
-    if isinstance(table, str | Path):
-        return Path(table).name, read_table(table, **options)
-    if isinstance(table, pl.DataFrame):
-        return "the table", table
-    if not (hasattr(table, "columns") and hasattr(table, "dtypes")):
-        raise TypeError(f"a path or a polars or pandas frame is needed, not {type(table).__name__}")
-    names = [str(column) for column in table.columns]
-    for column in names:
-        if names.count(column) > 1:
-            raise ValueError(f"the table names column {column!r} twice; rename one of them")
-    return "the table", pl.DataFrame([_from_pandas(table[column]) for column in table.columns])
-
-
-def _from_pandas(series: Any) -> pl.Series:
-    """Convert a pandas column; one that mixes types is refused with the row of the first odd value."""
-    if series.dtype == object:
-        present = [(row, value) for row, value in enumerate(series) if value is not None and value == value]
-        for row, value in present:
-            if type(value) is not type(present[0][1]):
-                raise ValueError(
-                    f"column {series.name!r}, row {row} (counted from 0): {value!r} is of another type than "
-                    f"{present[0][1]!r} in row {present[0][0]}; give all values one type"
-                )
-    return pl.Series(str(series.name), pl.from_pandas(series))
+    with located(*source, options) if source else nullcontext():
+        y, classes = _labels(frame[label], anomaly, unlabelled)
+    return LabelledTable(features, y, classes, frame.select(ids), label, options, source)
 
 
 def _names(given: str | Sequence[str]) -> tuple[str, ...]:
@@ -214,15 +214,16 @@ def _numbered(labels: pl.Series) -> tuple[NDArray[np.int64], tuple[str, ...]]:
         found = dict(_as_texts(labels).drop_nulls().value_counts(sort=True).rows())
         raise ValueError(
             f"label column {labels.name!r} holds {_listed(found)}: say which of these values "
-            "mark known anomalies (anomaly=[…], on the command line --anomaly VALUE)"
+            "mark known anomalies (--anomaly VALUE, in Python anomaly=[…])"
         )
     numbers = labels.cast(pl.Float64).fill_nan(None).fill_null(0.0).to_numpy()
     wrong = np.flatnonzero((numbers < 0) | (numbers != np.floor(numbers)) | ~np.isfinite(numbers))
     if len(wrong):
-        raise ValueError(
-            f"label column {labels.name!r}, row {wrong[0]} (counted from 0): {labels[int(wrong[0])]} is "
-            "neither 0 (unlabelled) nor a class number 1, 2, …; "
-            "or say which values mark known anomalies (anomaly=[…])"
+        raise CellError(
+            labels.name,
+            int(wrong[0]),
+            f"the label {labels[int(wrong[0])]} is neither 0 (unlabelled) nor a class number 1, 2, …; correct it, or "
+            "say which values mark known anomalies (--anomaly VALUE, in Python anomaly=[…])",
         )
     values, y = np.unique(np.concatenate([[0.0], numbers]), return_inverse=True)
     return _checked(labels, y[1:]), ("unlabelled", *(f"{value:.0f}" for value in values[1:]))
@@ -232,7 +233,7 @@ def _checked(labels: pl.Series, y: NDArray[np.int64]) -> NDArray[np.int64]:
     if not y.any():
         raise ValueError(
             f"label column {labels.name!r} marks no known anomaly; at least one is needed to learn from "
-            "(which values mark one: anomaly=[…])"
+            "(say which values mark one: --anomaly VALUE, in Python anomaly=[…])"
         )
     if y.all():
         raise ValueError(f"label column {labels.name!r} marks every row; unlabelled rows are needed too")
@@ -261,8 +262,8 @@ def _as_text(value: object) -> str:
 
 def _listed(values: Collection[str] | dict[str, int]) -> str:
     if isinstance(values, dict):
-        shown = [f"{value!r} ({n:,} rows)" for value, n in values.items()]
+        parts = [f"{shown(value)} ({n:,} rows)" for value, n in list(values.items())[:_SHOWN]]
     else:
-        shown = [repr(value) for value in values]
-    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-    return ", ".join(shown[:_SHOWN]) + more if shown else "only missing values"
+        parts = [shown(value) for value in list(values)[:_SHOWN]]
+    more = f" and {len(values) - _SHOWN:,} more" if len(values) > _SHOWN else ""
+    return ", ".join(parts) + more if parts else "only missing values"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,17 @@ from numpy.typing import NDArray
 from dplan._kernels.perceptron import Floats
 from dplan.detectors import _saving
 from dplan.detectors._base import Detector
-from dplan.exceptions import ModelFileError
+from dplan.exceptions import ModelFileError, shown
 from dplan.explain.explanation import Explanation, effects
 from dplan.persistence import model_file
+from dplan.tables.chunks import MISSING, ReadOptions
+from dplan.tables.forking import check_not_forked
 from dplan.tables.formatting import reason
-from dplan.tables.preparing import TablePreparer
+from dplan.tables.preparing import TablePreparer, TransformReport
 
 __all__ = ["TableModel", "load"]
+
+_NAMED = 10  # columns named in a message
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,30 +78,47 @@ class TableModel:
         """The score from which on a row is an alert, if nothing else is asked for."""
         return -float(self.detector.offset_)
 
+    @property
+    def read_options(self) -> ReadOptions:
+        """How text files are read, if nothing else is asked for: as the training table was."""
+        found = self.summary.get("reading", {})
+        return ReadOptions(found.get("encoding", "utf-8"), tuple(found.get("missing", MISSING)))
+
     def prepare(self, table: pl.DataFrame) -> Floats:
         """Return the rows of a table as the detector sees them; further columns are left aside."""
+        return self.prepare_with_report(table)[0]
+
+    def prepare_with_report(self, table: pl.DataFrame) -> tuple[Floats, TransformReport]:
+        """Do as `prepare` does, and say what the training rows had not shown."""
+        check_not_forked()
         self.check_columns(table.columns)
-        return self.preparation.transform(table.select(self.columns))
+        return self.preparation.transform_with_report(table.select(self.columns))
 
     def check_columns(self, found: Sequence[str]) -> None:
-        """Raise, naming each difference, if columns are missing."""
-        absent = [name for name in self.columns if name not in set(found)]
+        """Raise, naming the differences, if columns are missing."""
+        there, expected = set(found), set(self.columns)
+        absent = [name for name in self.columns if name not in there]
         if not absent:
             return
         aside = {*self.summary.get("ids", ()), self.summary.get("label"), *self.summary.get("dropped", ())}
-        unknown = [name for name in found if name not in {*self.columns, *aside}]
+        unknown = [name for name in found if name not in expected and name not in aside]
         parts = []
-        for name in absent:
-            near = difflib.get_close_matches(name, unknown, n=1)
-            parts.append(repr(name) + (f" (is it {near[0]!r}?)" if near else ""))
-        message = f"the table does not fit the model: it has no column {', '.join(parts)}"
+        for name in absent[:_NAMED]:
+            near = difflib.get_close_matches(name, unknown[:1000], n=1)
+            parts.append(shown(name) + (f" (is it {shown(near[0])}?)" if near else ""))
+        message = f"the table does not fit the model: it has no column {_listed(parts, len(absent))}"
         if unknown:
-            message += f"; the model does not know {', '.join(map(repr, unknown))}"
+            message += f"; the model does not know {_listed(map(shown, unknown[:_NAMED]), len(unknown))}"
         raise ValueError(message)
 
     def score(self, table: pl.DataFrame) -> NDArray[np.float64]:
-        """Return the anomaly score of each row; higher is more anomalous."""
-        return self.detector.anomaly_score(self.prepare(table))
+        """Return the anomaly score of each row, a finite number; higher is more anomalous."""
+        return self.score_with_report(table)[0]
+
+    def score_with_report(self, table: pl.DataFrame) -> tuple[NDArray[np.float64], TransformReport]:
+        """Do as `score` does, and say what the training rows had not shown."""
+        prepared, report = self.prepare_with_report(table)
+        return self.detector.anomaly_score(prepared), report
 
     def percentile(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return which share of the unlabelled training rows, in percent, scores lower.
@@ -204,3 +225,7 @@ def _check_summary(summary: dict[str, Any]) -> None:
     for count in (summary.get("rows", 0), *summary.get("labels", {}).values()):
         if type(count) is not int or count < 0:
             raise ValueError(f"the summary counts {count!r} rows")
+
+
+def _listed(parts: Iterable[str], n: int) -> str:
+    return ", ".join(parts) + (f" and {n - _NAMED:,} more" if n > _NAMED else "")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,29 +13,63 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dplan.tables.columns import Column, encode, fit_column, scale
+from dplan.tables.columns import Column, encode, fit_column, kind_of, scale
+from dplan.tables.frames import as_frame, is_frame
 
 __all__ = ["TablePreparer", "TransformReport"]
 
-Table = Any  # a polars or pandas frame, or whatever NumPy makes a two-dimensional array of
+Table = Any  # a polars or pandas frame, an Arrow table, or whatever NumPy makes a two-dimensional array of
 
 _WORTH_THREADS = 10_000_000  # cells
 
 
 @dataclass(frozen=True)
 class TransformReport:
-    """What a transform met that the training rows had not shown.
+    """What a transform met that the training rows had not shown. Reports of several tables can be added.
 
     Attributes
     ----------
+    rows : int
+        Rows that were transformed.
     missing : dict
         Column → number of missing values, each replaced by the training mean.
     unseen : dict
         Column → number of values whose level no training row had, each encoded as all zeros.
+    retyped : dict
+        Column that held texts in the training rows → what it holds now.
+
+    Examples
+    --------
+    >>> report = TransformReport(2, {"a": 2}, {"b": 1}) + TransformReport(1, {"a": 1}, {})
+    >>> report.useless()
+    {'a': 'all values are missing'}
     """
 
+    rows: int
     missing: dict[str, int]
     unseen: dict[str, int]
+    retyped: Mapping[str, str] = field(default_factory=dict)
+
+    def __add__(self, other: TransformReport) -> TransformReport:
+        missing, unseen = (
+            {name: one.get(name, 0) + two.get(name, 0) for name in one | two}
+            for one, two in ((self.missing, other.missing), (self.unseen, other.unseen))
+        )
+        retyped = {**self.retyped, **other.retyped}
+        return TransformReport(self.rows + other.rows, missing, unseen, retyped)
+
+    def useless(self) -> dict[str, str]:
+        """Say which columns tell nothing about these rows, and why."""
+        found = {}
+        for name in {**self.missing, **self.unseen, **self.retyped}:
+            n_missing, n_unseen = self.missing.get(name, 0), self.unseen.get(name, 0)
+            if name in self.retyped:
+                found[name] = f"held texts in training, holds {self.retyped[name]}s now"
+            elif n_missing == self.rows:
+                found[name] = "all values are missing"
+            elif n_missing + n_unseen == self.rows:
+                found[name] = "no value occurs in the training rows"
+        return found
 
 
 class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -86,7 +121,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : polars or pandas frame, or array of shape (n_rows, n_columns)
+        X : polars or pandas frame, Arrow table, or array of shape (n_rows, n_columns)
             The training rows.
         y : ignored
             Not used; here because scikit-learn passes it.
@@ -107,7 +142,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : polars or pandas frame, or array of shape (n_rows, n_columns)
+        X : polars or pandas frame, Arrow table, or array of shape (n_rows, n_columns)
             Rows with the columns of the training rows.
 
         Returns
@@ -122,7 +157,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : polars or pandas frame, or array of shape (n_rows, n_columns)
+        X : polars or pandas frame, Arrow table, or array of shape (n_rows, n_columns)
             Rows with the columns of the training rows.
 
         Returns
@@ -151,9 +186,12 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         else:  # a column is written by one thread alone, so the result is the same
             with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
                 counts = list(pool.map(prepare, range(frame.width)))
-        missing = {name: n for name, (n, _) in zip(frame.columns, counts, strict=True) if n}
-        unseen = {name: n for name, (_, n) in zip(frame.columns, counts, strict=True) if n}
-        return by_column.T, TransformReport(missing, unseen)
+        missing, unseen = (
+            {name: n[k] for name, n in zip(frame.columns, counts, strict=True) if n[k]} for k in (0, 1)
+        )
+        kinds = {s.name: kind_of(s) for s, c in zip(frame, self.columns_, strict=True) if c.kind == "text"}
+        retyped = {name: kind for name, kind in kinds.items() if kind not in ("text", "dropped")}
+        return by_column.T, TransformReport(frame.height, missing, unseen, retyped)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
         """Name the output columns: the column's name, or ``column=level`` for a text.
@@ -226,7 +264,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                     raise ValueError("two of its columns have the same name")
             case _:
                 raise ValueError(
-                    "this is no state of a TablePreparer: max_levels, named and columns are needed"
+                    "this is not the state of a TablePreparer: max_levels, named and columns are needed"
                 )
         preparer.n_features_in_ = len(preparer.columns_)
         if named:
@@ -234,10 +272,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return preparer
 
     def _as_frame(self, X: Table, *, fitting: bool) -> pl.DataFrame:
-        if isinstance(X, pl.DataFrame):
-            frame = X
-        elif hasattr(X, "columns") and hasattr(X, "dtypes"):
-            frame = pl.from_pandas(X)
+        if is_frame(X):
+            frame = as_frame(X)
         else:
             array = validate_data(self, X, reset=fitting, dtype="numeric", ensure_all_finite="allow-nan")
             return pl.from_numpy(array, schema=[f"x{i}" for i in range(array.shape[1])])
@@ -269,14 +305,15 @@ def _check_same_columns(expected: list[str], found: list[str]) -> None:
     if expected == found:
         return
     message = "The feature names should match those that were passed during fit.\n"
-    unexpected = [name for name in found if name not in set(expected)]
-    absent = [name for name in expected if name not in set(found)]
-    if unexpected:
-        message += "Feature names unseen at fit time:\n" + "".join(f"- {name}\n" for name in unexpected)
-    if absent:
-        message += "Feature names seen at fit time, yet now missing:\n" + "".join(
-            f"- {name}\n" for name in absent
-        )
+    unexpected, absent = set(found) - set(expected), set(expected) - set(found)
+    for title, order, names in (
+        ("Feature names unseen at fit time", found, unexpected),
+        ("Feature names seen at fit time, yet now missing", expected, absent),
+    ):
+        if names:
+            listed = [name for name in order if name in names]
+            more = [f"- … and {len(listed) - 20:,} more"] if len(listed) > 20 else []
+            message += "\n".join([f"{title}:", *(f"- {name}" for name in listed[:20]), *more]) + "\n"
     if not unexpected and not absent:
         message += "Feature names must be in the same order as they were in fit.\n"
     raise ValueError(message)

@@ -1,22 +1,20 @@
 """Scoring tables of any size: chunk by chunk into parts, then the parts into the output.
 
-Every part is written whole, under its number, into a working folder beside the output. A run that was interrupted
-finds the parts that are finished and goes on; when all are there, they become the output in one step. What is an alert
-may depend on all rows, so it is decided at the end, on the scores alone.
+Every part is written whole into a working folder beside the output. A run that was interrupted finds the parts that are
+finished and continues; when all are there, they become the output in one step. What is an alert may depend on all rows,
+so it is decided when all are scored, on the scores alone; then the rows that will be shown with reasons are explained.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 import shutil
 import sys
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import add
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
@@ -25,25 +23,31 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dplan.exceptions import NonFiniteScoreError
 from dplan.persistence.atomic import written_whole
-from dplan.tables.chunks import CHUNK_ROWS, Chunk, chunks, n_chunks
+from dplan.persistence.claim import claimed
+from dplan.tables.chunks import CHUNK_ROWS, Chunk, ReadOptions, chunks, n_chunks
+from dplan.tables.folders import check_folder, write_folder
 from dplan.tables.model import TableModel
+from dplan.tables.parts import Part, Plan, explain_rows, highest, score_chunk, score_file
+from dplan.tables.workers import Run, in_threads, on_cluster
+from dplan.tables.writing import write_rows
 
-__all__ = ["Outcome", "Wish", "decided", "finish", "score_chunk", "score_table", "working_folder"]
+__all__ = ["Options", "Outcome", "score_table"]
 
-RESULTS = ("row", "score", "percentile", "alert", "because")
+_EXPLAINED_AT_A_TIME = 1_000  # rows that are explained again if explaining them is interrupted
+
+Progress = Callable[[str, int, int | None], None]
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What the output should hold.
+class Options:
+    """What the output of scoring holds.
 
     Attributes
     ----------
-    ids : tuple of str
-        Columns to copy if the table has them.
     keep : tuple of str
-        Columns to copy. Without these and ids, rows are numbered.
+        Columns to copy beside the ids of the model. Without any of these, rows are numbered.
     top : int, optional
         Only that many rows, the highest scores first.
     budget : int, optional
@@ -51,10 +55,9 @@ class Wish:
     threshold : float, optional
         Rows with at least this score are alerts; without `budget` and `threshold`, the model's own threshold counts.
     explain : bool
-        Say for each alert, and for each of the `top` rows, why.
+        Say why, for each of the `top` rows or, without `top`, for each alert.
     """
 
-    ids: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     top: int | None = None
     budget: int | None = None
@@ -64,224 +67,288 @@ class Wish:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What scoring a table gave."""
+    """The counts of a scored table: rows, alerts, chunks that an earlier run had scored; columns that told nothing."""
 
     rows: int
     alerts: int
     threshold: float | None
     resumed: int
-
-
-def score_chunk(model: TableModel, table: pl.DataFrame, wish: Wish) -> pl.DataFrame:
-    """Return the kept columns of some rows with their scores, percentiles and, if wished for, reasons."""
-    for column in wish.keep:
-        if column not in table.columns:
-            raise ValueError(
-                f"the table has no column {column!r} to keep; it has {', '.join(table.columns[:20])}"
-            )
-        if column in RESULTS:
-            raise ValueError(f"column {column!r} cannot be kept: the output has a column of this name")
-    ids = [column for column in wish.ids if column in table.columns and column not in RESULTS]
-    scores = model.score(table) if table.height else np.empty(0)
-    kept = [table[name] for name in dict.fromkeys([*ids, *wish.keep])]
-    out = pl.DataFrame([*kept, pl.Series("score", scores), pl.Series("percentile", model.percentile(scores))])
-    if wish.explain:
-        chosen = _to_explain(scores, model, wish)
-        because = np.full(len(scores), "", dtype=object)
-        because[chosen] = model.reasons(table[chosen])
-        out = out.with_columns(because=pl.Series(because.tolist(), dtype=pl.String))
-    return out
+    useless: dict[str, str]
 
 
 def score_table(
-    model: TableModel,
-    source: Path | BinaryIO,
+    model: Path,
+    source: Path | BinaryIO | Sequence[Path],
     kind: str,
     output: Path | None,
-    wish: Wish,
+    options: Options,
     *,
     output_kind: str,
-    job: str,
+    reading: ReadOptions | None = None,
     chunk_rows: int = CHUNK_ROWS,
-    progress: Callable[[int, int | None], None] = lambda done, total: None,
+    n_jobs: int = 2,
+    scheduler: str | None = None,
+    progress: Progress = lambda stage, done, total: None,
 ) -> Outcome:
-    """Score a table into a file, or to standard output.
+    """Score a table into a file, a folder, or to standard output.
 
     Parameters
     ----------
-    model : TableModel
-        The model.
-    source, kind, chunk_rows
-        As in `dplan.tables.chunks.chunks`.
+    model : path
+        The model file.
+    source : path, binary file or list of path
+        The table, or its parts.
+    kind : {"csv", "jsonl", "parquet"}
+        Format of the table.
     output : path or None
-        The file to write; None for standard output.
-    wish : Wish
-        What it should hold.
-    output_kind : {"csv", "jsonl", "parquet"}
-        How it is written.
-    job : str
-        What tells this job from others: parts of another job are not taken up.
+        What to write; None for standard output.
+    options : Options
+        What the output holds.
+    output_kind : {"csv", "tsv", "jsonl", "parquet", "folder"}
+        Format of the output; "folder" for one Parquet file per part of the table.
+    reading : ReadOptions, optional
+        How a text file is read; None for as the training table was.
+    chunk_rows : int
+        Rows that are scored at a time.
+    n_jobs : int
+        Chunks that are scored at a time, without a cluster.
+    scheduler : str, optional
+        Address of a Dask scheduler. The table has parts in Parquet files then, whose paths, as that of the output, lead
+        to the same files on every machine.
     progress : callable
-        Called with the chunks done and, if known, their number.
+        Called with what is being done, how much of it is done and, if known, how much there is to do.
 
     Returns
     -------
     Outcome
         Counts of rows and alerts.
     """
-    total = n_chunks(source, kind, chunk_rows)
-    with working_folder(output, f"{job} {chunk_rows} {json.dumps(asdict(wish))}") as folder:
-        parts: list[Path] = []
-        resumed = 0
-
-        def missing() -> Iterator[Callable[[], object]]:
-            nonlocal resumed
-            for number, chunk in enumerate(chunks(source, kind, chunk_rows)):
-                parts.append(folder / f"part-{number:06}.parquet")
-                if parts[-1].exists():
-                    resumed += 1
-                    continue
-                yield lambda chunk=chunk, part=parts[-1]: _score_into(model, chunk, wish, part)  # type: ignore[misc]
-
-        for done in _in_order(missing()):
-            progress(done + resumed, total)
-        if not parts:
-            raise ValueError("the table has a header but no rows")
-        return finish(parts, output, output_kind, model, wish, folder, resumed)
-
-
-def finish(
-    parts: list[Path],
-    output: Path | None,
-    kind: str,
-    model: TableModel,
-    wish: Wish,
-    folder: Path,
-    resumed: int,
-) -> Outcome:
-    """Put all parts together into the output."""
-    rows, n_rows, n_alerts, threshold = decided(parts, model, wish)
-    whole = folder / f"whole.{kind}"
-    _write(rows, whole, kind)
-    if output is None:
-        with whole.open("rb") as file:
-            shutil.copyfileobj(file, sys.stdout.buffer)
-        sys.stdout.flush()
-    else:
-        os.replace(whole, output)
-    return Outcome(n_rows, n_alerts, threshold, resumed)
-
-
-def decided(parts: list[Path], model: TableModel, wish: Wish) -> tuple[pl.LazyFrame, int, int, float | None]:
-    """Return all rows with their alerts, the number of rows and alerts, and the threshold if there is one."""
-    # Relaxed, because a column of JSON lines may hold whole numbers in one chunk and fractions in the next.
-    scans = [pl.scan_parquet(part, glob=False) for part in parts]
-    rows = pl.concat(scans, how="vertical_relaxed").with_row_index("row", offset=1)
-    threshold = model.threshold if wish.threshold is None else wish.threshold
-    alert = pl.col("score") >= threshold
-    if wish.top or wish.budget:
-        scores = rows.select("score").collect()["score"].to_numpy()
-        n_rows = len(scores)
-        if wish.budget:
-            highest = _highest(scores, wish.budget) + 1
-            alert, n_alerts = pl.col("row").is_in(highest.tolist()), len(highest)
+    sources: list[Any] = list(source) if isinstance(source, Sequence) else [source]
+    paths = [path for path in sources if isinstance(path, Path)]
+    if output_kind == "folder":
+        check_folder(output, paths, options.top)
+    with _working_folder(output, [model, *paths], output_kind == "folder", scheduler is not None) as folder:
+        content = Path(model).read_bytes()
+        loaded = TableModel.load(content)
+        plan = _plan(loaded, content, folder, options, output_kind)
+        workers: AbstractContextManager[Run] = (
+            in_threads(loaded, n_jobs) if scheduler is None else on_cluster(scheduler, content)
+        )
+        with workers as run:
+            with _unchanged(paths):
+                if scheduler is None:
+                    read = partial(chunks, kind=kind, rows=chunk_rows, options=reading or loaded.read_options)
+                    totals = [n_chunks(source, kind, chunk_rows) for source in sources]
+                    parts = _score_chunks(run, sources, read, totals, plan, progress)
+                else:
+                    parts = _score_files(run, paths, plan, chunk_rows, progress)
+            every = [part for own in parts for part in own]
+            if not every:
+                raise ValueError("the table has a header but no rows")
+            rows = _rows(every, plan)
+            threshold = loaded.threshold if options.threshold is None else options.threshold
+            alert, n_alerts, chosen = _decide(rows, threshold, options)
+            added = {"alert": alert}
+            if options.explain:
+                added["because"] = _explain(run, every, chosen, plan, progress)
+        columns = _columns(rows, plan, list(added))
+        if output_kind == "folder":
+            schema, start, frames = rows.drop("row").collect_schema(), 1, []
+            for own in parts:
+                frames.append(_rows(own, plan, start, schema).with_columns(**added).select(columns))
+                start += sum(part.rows for part in own)
+            write_folder(frames, [path.name for path in paths], output, folder)
         else:
-            n_alerts = int((scores >= threshold).sum())
-    else:
-        n_rows, n_alerts = rows.select(pl.len(), alert.sum()).collect().row(0)
-    rows = rows.with_columns(alert=alert)
-    if wish.top:
-        rows = rows.filter(pl.col("row").is_in((_highest(scores, wish.top) + 1).tolist()))
-        rows = rows.sort(["score", "row"], descending=[True, False])
-    elif wish.explain:
-        rows = rows.with_columns(because=pl.when("alert").then("because").otherwise(pl.lit("")))
-    kept = [name for name in rows.collect_schema() if name not in RESULTS] or ["row"]
-    columns = [*kept, "score", "percentile", "alert", *(["because"] if wish.explain else [])]
-    return rows.select(columns), n_rows, n_alerts, None if wish.budget else threshold
+            rows = rows.with_columns(**added)
+            if options.top:
+                rows = rows.filter(pl.col("row").is_in((chosen + 1).tolist()))
+                rows = rows.sort(["score", "row"], descending=[True, False])
+            _write(rows.select(columns), output, output_kind, folder)
+    n_rows, resumed = sum(part.rows for part in every), sum(part.resumed for part in every)
+    useless = reduce(add, (part.report for part in every)).useless()
+    return Outcome(n_rows, n_alerts, None if options.budget else threshold, resumed, useless)
+
+
+def _plan(model: TableModel, content: bytes, folder: Path, options: Options, output_kind: str) -> Plan:
+    n_explained = threshold = None
+    if options.explain:
+        n_explained = options.top or options.budget
+        if n_explained is None:
+            threshold = model.threshold if options.threshold is None else options.threshold
+    return Plan(
+        folder,
+        hashlib.sha256(content).hexdigest(),
+        tuple(model.summary.get("ids", ())),
+        options.keep,
+        "parquet" if output_kind == "folder" else output_kind,
+        n_explained,
+        threshold,
+    )
+
+
+def _score_chunks(
+    run: Run,
+    sources: list[Any],
+    read: Callable[[Any], Iterator[Chunk]],
+    totals: list[int | None],
+    plan: Plan,
+    progress: Progress,
+) -> list[list[Part]]:
+    """Return the parts of each source."""
+    total = None if None in totals else sum(n or 0 for n in totals)
+    places: list[int] = []  # the source of each chunk
+
+    def jobs() -> Iterator[tuple[Any, ...]]:
+        for place, source in enumerate(sources):
+            for chunk in read(source):
+                places.append(place)
+                yield chunk, plan
+
+    parts: list[list[Part]] = [[] for _ in sources]
+    done = 0
+    try:
+        for done, part in enumerate(run(score_chunk, jobs()), start=1):
+            parts[places[done - 1]].append(part)
+            progress("Scoring", done, total)
+    except NonFiniteScoreError as error:
+        rows_before = sum(part.rows for part in parts[places[done]])
+        raise _named(error.after(rows_before), sources[places[done]]) from error
+    return parts
+
+
+def _score_files(
+    run: Run, paths: list[Path], plan: Plan, chunk_rows: int, progress: Progress
+) -> list[list[Part]]:
+    """Return the parts of each Parquet file, each of which is scored by one worker."""
+    parts: list[list[Part]] = []
+    try:
+        for own in run(score_file, [(str(path.resolve()), plan, chunk_rows) for path in paths]):
+            parts.append(own)
+            progress("Scoring", len(parts), len(paths))
+    except NonFiniteScoreError as error:
+        raise _named(error, paths[len(parts)]) from error
+    return parts
+
+
+def _named(error: NonFiniteScoreError, source: object) -> ValueError:
+    return ValueError(f"{source.name}: {error}" if isinstance(source, Path) else str(error))
+
+
+def _rows(parts: list[Part], plan: Plan, first: int = 1, schema: pl.Schema | None = None) -> pl.LazyFrame:
+    """Return the rows of some parts, numbered; with a schema, they have its columns and types."""
+    scans = [pl.scan_parquet(plan.scores(part.name), glob=False) for part in parts]
+    if schema is not None:
+        scans.insert(0, pl.LazyFrame(schema=schema))
+    # Relaxed, because a column of JSON lines may hold whole numbers in one chunk, fractions in the next, then nothing.
+    return pl.concat(scans, how="diagonal_relaxed").with_row_index("row", offset=first)
+
+
+def _decide(rows: pl.LazyFrame, threshold: float, options: Options) -> tuple[pl.Expr, int, NDArray[np.int64]]:
+    """Return which rows are alerts, how many, and which rows, from 0, are to be explained or listed."""
+    alert = pl.col("score") >= threshold
+    if options.top is None and options.budget is None:
+        if not options.explain:
+            return alert, int(rows.select(alert.sum()).collect().item()), np.empty(0, dtype=np.int64)
+        chosen = rows.filter(alert).select("row").collect()["row"].to_numpy().astype(np.int64) - 1
+        return alert, len(chosen), chosen
+    scores = rows.select("score").collect()["score"].to_numpy()
+    n_alerts = int((scores >= threshold).sum())
+    if options.budget is not None:
+        best = highest(scores, options.budget)
+        alert, n_alerts = pl.col("row").is_in((best + 1).tolist()), len(best)
+    return alert, n_alerts, np.sort(highest(scores, options.top or options.budget or 0))
+
+
+def _explain(
+    run: Run, parts: list[Part], chosen: NDArray[np.int64], plan: Plan, progress: Progress
+) -> pl.Expr:
+    """Explain the chosen rows and return the reasons as a function of the row."""
+    ends = np.cumsum([part.rows for part in parts])
+    jobs: list[tuple[str, NDArray[np.int64], Plan]] = []
+    for part, end in zip(parts, ends, strict=True):
+        own = chosen[np.searchsorted(chosen, end - part.rows) : np.searchsorted(chosen, end)]
+        for start in range(0, len(own), _EXPLAINED_AT_A_TIME):
+            some = own[start : start + _EXPLAINED_AT_A_TIME] - (end - part.rows)
+            jobs.append((part.name, some, plan))
+    for done, _ in enumerate(run(explain_rows, jobs), start=1):
+        progress("Explaining", done, len(jobs))
+    files = [plan.reasons(name, some) for name, some, _ in jobs]
+    reasons = [pl.read_parquet(file, glob=False)["because"] for file in files]
+    texts = pl.concat([pl.Series("because", [], dtype=pl.String), *reasons])
+    return pl.col("row").replace_strict(chosen + 1, texts, default="", return_dtype=pl.String)
+
+
+def _columns(rows: pl.LazyFrame, plan: Plan, added: list[str]) -> list[pl.Expr]:
+    """Return the columns of the output: what was copied keeps its name, and ours make way."""
+    found = rows.collect_schema()
+    kept = {str(i): name for i, name in enumerate(plan.kept) if str(i) in found} or {"row": "row"}
+    columns = [pl.col(position).alias(name) for position, name in kept.items()]
+    for ours in ("score", "percentile", *added):
+        name = ours
+        while name in kept.values():
+            name = f"dplan_{name}"
+        columns.append(pl.col(ours).alias(name))
+    return columns
+
+
+def _write(rows: pl.LazyFrame, output: Path | None, kind: str, folder: Path) -> None:
+    if output is not None:
+        with written_whole(output, scratch=folder) as temporary:
+            write_rows(rows, temporary, kind)
+        return
+    whole = folder / "whole"
+    write_rows(rows, whole, kind)
+    with whole.open("rb") as file:
+        shutil.copyfileobj(file, sys.stdout.buffer)
+    sys.stdout.flush()
 
 
 @contextmanager
-def working_folder(output: Path | None, job: str) -> Iterator[Path]:
-    """Give the folder for the parts of a job: kept if the job is interrupted, removed when it is done.
-
-    Parts that another job left there, with another model, table or wish, are thrown away.
-    """
+def _working_folder(output: Path | None, inputs: list[Path], is_folder: bool, shared: bool) -> Iterator[Path]:
+    """Claim the output and give a folder for its parts: kept if the run is interrupted, removed when it is done."""
     if output is None:
-        with TemporaryDirectory(prefix="dplan-") as folder:
-            yield Path(folder)
+        with TemporaryDirectory(prefix="dplan-") as temporary:
+            yield Path(temporary)
         return
-    if not output.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {output.parent} to write {output.name} into")
-    folder_ = output.with_name(f".{output.name}.parts")
-    told = hashlib.sha256(job.encode()).hexdigest()
-    name = folder_ / "job.txt"
-    if not name.exists() or name.read_text() != told:
-        shutil.rmtree(folder_, ignore_errors=True)
-        folder_.mkdir()
-        with written_whole(name) as temporary:
-            temporary.write_text(told)
-    try:
-        yield folder_
-    except BaseException:
-        if not any(folder_.glob("part-*")):  # nothing to go on with
-            shutil.rmtree(folder_)
-        raise
-    shutil.rmtree(folder_)
-
-
-def _score_into(model: TableModel, chunk: Chunk, wish: Wish, part: Path) -> None:
-    frame = score_chunk(model, chunk(), wish)
-    with written_whole(part) as temporary:
-        frame.write_parquet(temporary, compression="lz4")
-
-
-def _in_order(jobs: Iterable[Callable[[], object]]) -> Iterator[int]:
-    """Run jobs in two threads, at most three waiting, so that memory stays bounded; yield the number done."""
-    running: deque[Future[object]] = deque()
-    done = 0
-    with ThreadPoolExecutor(2) as pool:
+    with claimed(output, inputs, folder=is_folder) as target:
+        folder = target.with_name(f".{target.name}.parts")
+        # Nobody else may read the rows in it, unless other machines take part.
+        folder.mkdir(0o777 if shared else 0o700, exist_ok=True)
+        for leftover in folder.glob(".*"):  # of a run that was killed
+            leftover.unlink()
         try:
-            for job in jobs:
-                running.append(pool.submit(job))
-                if len(running) > 3:
-                    running.popleft().result()
-                    yield (done := done + 1)
-            while running:
-                running.popleft().result()
-                yield (done := done + 1)
-        finally:
-            for future in running:
-                future.cancel()
+            yield folder
+        except BaseException:
+            if not any(folder.glob("part-*")):  # nothing to continue with
+                shutil.rmtree(folder)
+            raise
+        shutil.rmtree(folder)
 
 
-def _to_explain(scores: NDArray[np.float64], model: TableModel, wish: Wish) -> NDArray[np.int64]:
-    """Return the rows of a chunk that may need reasons: which ones do, is only known when all chunks are scored."""
-    if wish.top or wish.budget:
-        return _highest(scores, max(wish.top or 0, wish.budget or 0))
-    return np.flatnonzero(scores >= (model.threshold if wish.threshold is None else wish.threshold))
+@contextmanager
+def _unchanged(paths: list[Path]) -> Iterator[None]:
+    """Raise if files are changed or replaced meanwhile: parts of old and new content must not be mixed."""
+    before = [_state(path) for path in paths]
+
+    def check() -> None:
+        for path, state in zip(paths, before, strict=True):
+            if _state(path) != state:
+                raise ValueError(
+                    f"{path} was changed while it was read; nothing was written, run the command again"
+                )
+
+    try:
+        yield
+    except (Exception, pl.exceptions.PanicException):
+        check()  # which explains most errors better
+        raise
+    check()
 
 
-def _highest(scores: NDArray[np.float64], n: int) -> NDArray[np.int64]:
-    """Return the rows with the n highest scores, the highest first; of equals, those that come first."""
-    return np.argsort(-scores, kind="stable")[:n]
-
-
-def _write(rows: pl.LazyFrame, path: Path, kind: str) -> None:
-    if kind == "parquet":
-        rows.sink_parquet(path)
-    elif kind == "jsonl":
-        rows.sink_ndjson(path)
-    else:
-        _neutralised(rows).sink_csv(path)
-
-
-def _neutralised(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Put an apostrophe before texts that a spreadsheet would run as a formula."""
-    risky = r"^[=+\-@\t\r]"
-    names: dict[str, Any] = rows.collect_schema()
-    texts = [name for name, dtype in names.items() if dtype == pl.String]
-    rows = rows.with_columns(
-        pl.when(pl.col(name).str.contains(risky)).then("'" + pl.col(name)).otherwise(name).alias(name)
-        for name in texts
-    )
-    return rows.rename({name: f"'{name}" for name in names if name[:1] in "=+-@\t\r"})
+def _state(path: Path) -> tuple[int, ...] | None:
+    # The time of change, unlike that of modification, cannot be set.
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

@@ -48,7 +48,8 @@ def update_table(model: TableModel, table: LabelledTable, *, seed: int = 0) -> T
         if name not in names:
             names.append(name)
     new_classes = np.array([0, *(names.index(name) for name in table.classes[1:])])[table.y]
-    X_new = model.prepare(table.features)
+    with table.located():
+        X_new = model.prepare(table.features)
     X = np.concatenate([model.known, model.usual, X_new])
     y = np.concatenate([model.known_classes, np.zeros(len(model.usual), dtype=np.int64), new_classes])
     detector = copied(model.detector).set_params(random_state=seed)

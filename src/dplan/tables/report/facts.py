@@ -15,6 +15,7 @@ from dplan.tables.chunks import Chunk
 from dplan.tables.columns import Column
 from dplan.tables.formatting import day
 from dplan.tables.model import TableModel
+from dplan.tables.preparing import TransformReport
 
 __all__ = ["Facts", "Feature", "gather"]
 
@@ -53,6 +54,7 @@ class Facts:
     known_places: NDArray[np.float64]
     history: dict[str, list[float]]
     truth: NDArray[np.bool_] | None = None
+    useless: dict[str, str] = field(default_factory=dict)
 
 
 def gather(
@@ -79,13 +81,16 @@ def gather(
     """
     rng = np.random.default_rng(0)
     scores, truth = [], []
+    report = TransformReport(0, {}, {})
     sample = _Kept(_SAMPLE)
     highest = _Kept(_HIGHEST)
     for chunk in table:
         frame = chunk()
         if frame.height == 0:
             continue
-        found = model.score(frame)
+        with chunk.located():
+            found, met = model.score_with_report(frame)
+        report = report + met
         scores.append(found)
         if label is not None:
             truth.append(_truth(frame, label, anomaly))
@@ -112,6 +117,7 @@ def gather(
         known_places=known_places,
         history=model.detector.history_,
         truth=np.concatenate(truth) if truth else None,
+        useless=report.useless(),
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[1] / "docs"
 PAGES = ["first-detector.md", "reading-the-report.md", "production.md", "which-detector.md"]
 
 

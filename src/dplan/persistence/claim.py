@@ -1,0 +1,127 @@
+"""One writer for each output, which is never one of its own inputs."""
+
+import errno
+import os
+import platform
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["check_inputs", "claimed"]
+
+_NO_LOCKS_HERE = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP)  # some network file systems
+
+
+@contextmanager
+def claimed(target: str | Path, inputs: Iterable[str | Path] = (), *, folder: bool = False) -> Iterator[Path]:
+    """Claim a file or folder for writing, before any work is done; another run that claims it meanwhile fails.
+
+    The claim is a lock that the system drops when the process ends, however it ends, so it never goes stale.
+
+    Parameters
+    ----------
+    target : path
+        What will be written. Symbolic links are followed.
+    inputs : iterable of path
+        Files and folders that are read. None of them may be the target, contain it or lie inside it.
+    folder : bool, default=False
+        Whether the target is a folder.
+
+    Yields
+    ------
+    pathlib.Path
+        The target, with symbolic links followed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with claimed(Path(folder) / "a.csv"):
+    ...         with claimed(Path(folder) / "a.csv"):
+    ...             pass
+    Traceback (most recent call last):
+    BlockingIOError: another run is writing to .../a.csv: process ... on ..., since ...
+    """
+    check_inputs(Path(target), inputs)
+    real = Path(os.path.realpath(target))
+    _check_writable(real, folder)
+    lock = real.with_name(f".{real.name}.lock")
+    descriptor = _lock(lock, target)
+    try:
+        yield real
+    finally:
+        with suppress(OSError):  # gone with its folder, or Windows, which keeps what is open
+            lock.unlink()
+        os.close(descriptor)
+
+
+def check_inputs(target: Path, inputs: Iterable[str | Path]) -> None:
+    """Raise if a target is one of the inputs, lies inside one or contains one."""
+    for given in map(Path, inputs):
+        if _inside(target, given) and _inside(given, target):
+            raise ValueError(f"{target} is also an input, which would be lost: choose another output")
+        if _inside(target, given):
+            raise ValueError(f"{target} lies inside the input folder {given}: choose an output outside of it")
+        if _inside(given, target):
+            raise ValueError(
+                f"the input {given} lies inside the output folder {target}: choose another output"
+            )
+
+
+def _inside(path: Path, other: Path) -> bool:
+    """Tell whether a path is another one or lies inside it, whatever links lead there."""
+    real = Path(os.path.realpath(path))
+    return other.exists() and any(
+        place.exists() and os.path.samefile(place, other) for place in (real, *real.parents)
+    )
+
+
+def _check_writable(target: Path, folder: bool) -> None:
+    parent = target.parent
+    if not parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {parent} to write {target.name} into")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise PermissionError(f"no permission to write into the folder {parent}")
+    if not target.exists():
+        return
+    if folder != target.is_dir():
+        raise OSError(f"{target} is {'a file, not a folder' if folder else 'a folder, not a file'}")
+    if not folder and not stat.S_ISREG(target.stat().st_mode):
+        raise OSError(f"{target} is not a regular file and cannot be replaced")
+    if not os.access(target, os.W_OK):
+        raise PermissionError(f"{target} is read-only")
+
+
+def _lock(lock: Path, target: str | Path) -> int:
+    while True:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        if fcntl is None:
+            return descriptor
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(descriptor, 1000, 0).decode(errors="replace")
+            os.close(descriptor)
+            raise BlockingIOError(
+                f"another run is writing to {target}: {holder or 'it has just started'}"
+            ) from None
+        except OSError as error:
+            if error.errno not in _NO_LOCKS_HERE:
+                os.close(descriptor)
+                raise
+        # Whoever held the lock before removed the file at the end, perhaps after it was opened here.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(descriptor), lock.stat()):
+                break
+        os.close(descriptor)
+    since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"process {os.getpid()} on {platform.node()}, since {since}".encode(), 0)
+    return descriptor

@@ -1,0 +1,211 @@
+"""A scikit-learn estimator for frames with mixed columns."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, OutlierMixin, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dplan.detectors._base import Detector
+from dplan.detectors._checks import check_labels
+from dplan.detectors.ensemble import DPLANEnsemble
+from dplan.exceptions import shown
+from dplan.explain.explanation import Explanation
+from dplan.tables.fitting import fit_table
+from dplan.tables.frames import as_frame, is_frame
+from dplan.tables.labels import LabelledTable
+from dplan.tables.model import TableModel
+from dplan.tables.preparing import Table
+
+__all__ = ["TableDetector"]
+
+
+class TableDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
+    """A detector for frames: numbers, texts, dates, booleans and missing values, prepared by `TablePreparer`.
+
+    It takes polars and pandas frames, Arrow tables and arrays of numbers. Rows to score may have their columns in
+    another order and further columns, which are ignored. To cross-validate, use the scorers of `dplan.metrics`.
+
+    Parameters
+    ----------
+    detector : Detector, default=None
+        Learns from the prepared rows; None for `DPLANEnsemble`. It is cloned, not changed.
+    max_levels : int, default=255
+        As in `TablePreparer`.
+
+    Attributes
+    ----------
+    model_ : TableModel
+        The fitted detector with the preparation of its table: what ``dplan fit`` writes to a file.
+    detector_ : Detector
+        The fitted detector; it sees prepared rows.
+    offset_ : float
+        ``score_samples`` below this are anomalies.
+    n_features_in_ : int
+        Columns of the training table.
+    feature_names_in_ : ndarray of str
+        Their names, if a frame was given.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from dplan import LogisticBaseline, TableDetector
+    >>> table = pd.DataFrame({"amount": [*range(100), 900, 950], "shop": ["a", "b"] * 50 + ["c", "c"]})
+    >>> y = [0] * 100 + [1, 1]
+    >>> detector = TableDetector(LogisticBaseline()).fit(table, y)
+    >>> new = pd.DataFrame({"shop": ["a", "c", None], "amount": [10, 920, 50]})
+    >>> detector.predict(new).tolist()
+    [1, -1, 1]
+    >>> detector.reasons(new)[1]
+    '`shop` = c; typical a (50 %) | `amount` = 920; typical 4.95–94.05'
+    """
+
+    def __init__(self, detector: Detector | None = None, *, max_levels: int = 255) -> None:
+        self.detector = detector
+        self.max_levels = max_levels
+
+    def fit(self, X: Table, y: ArrayLike | None = None) -> Self:
+        """Learn from a table.
+
+        Parameters
+        ----------
+        X : polars or pandas frame, Arrow table, or array of shape (n_rows, n_columns)
+            The rows, labelled and unlabelled, without the label column.
+        y : array-like of shape (n_rows,), default=None
+            0 for an unlabelled row, k ≥ 1 for a labelled anomaly of class k.
+
+        Returns
+        -------
+        self
+        """
+        if self.detector is not None and not isinstance(self.detector, Detector):
+            raise TypeError(f"detector must be a detector of dplan or None, got {self.detector!r}.")
+        frame = self._frame(X, fitting=True)
+        values, codes = np.unique(
+            np.append(0, np.maximum(check_labels(y, frame.height), 0)), return_inverse=True
+        )
+        codes = codes[1:]
+        if is_frame(X):
+            _check_no_label(frame, codes)
+        detector = DPLANEnsemble() if self.detector is None else clone(self.detector)
+        seed = detector.random_state if isinstance(detector.random_state, int) else 0
+        classes = ("unlabelled", *map(str, values[1:].tolist()))
+        own = LabelledTable(frame, codes, classes, frame.select(), "y")
+        self.model_ = fit_table(own, detector, estimate=False, max_levels=self.max_levels, seed=seed)
+        self.detector_ = detector
+        self.offset_ = detector.offset_
+        return self
+
+    def fit_predict(self, X: Table, y: ArrayLike | None = None) -> NDArray[np.int64]:
+        """Learn from a table, with its labels, and tell its anomalies from its normal rows; as `fit` and `predict`."""
+        return self.fit(X, y).predict(X)
+
+    def anomaly_score(self, X: Table) -> NDArray[np.float64]:
+        """Score rows; higher is more anomalous.
+
+        Parameters
+        ----------
+        X : polars or pandas frame, Arrow table, or array of shape (n_rows, n_columns)
+            Rows with at least the columns of the training table.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            The score of a row does not depend on the rows beside it.
+        """
+        return self.to_model().score(self._frame(X))
+
+    def percentile(self, X: Table) -> NDArray[np.float64]:
+        """Return the share of unlabelled training rows that score lower than each row, in per cent."""
+        return self.to_model().percentile(self.anomaly_score(X))
+
+    def score_samples(self, X: Table) -> NDArray[np.float64]:
+        """Score rows the way scikit-learn does: lower is more anomalous."""
+        return -self.anomaly_score(X)
+
+    def decision_function(self, X: Table) -> NDArray[np.float64]:
+        """Score rows against the threshold: below zero is an anomaly."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Table) -> NDArray[np.int64]:
+        """Tell anomalies (-1) from normal rows (1)."""
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def explain(self, X: Table) -> Explanation:
+        """Return the effect of each column on the score of each row, against unlabelled training rows."""
+        return self.to_model().explain(self._frame(X))
+
+    def reasons(self, X: Table, k: int = 3) -> list[str]:
+        """Say in words which columns, at most k, push each row's score up."""
+        return self.to_model().reasons(self._frame(X), k)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
+        """Name the features that the detector sees: the column's name, or ``column=level`` for a text."""
+        return self.to_model().preparation.get_feature_names_out()
+
+    def to_model(self) -> TableModel:
+        """Return the fitted model, as `TableModel.load` gives it."""
+        check_is_fitted(self, "model_")
+        return self.model_
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to one file, as ``dplan fit`` does; `TableModel.load` and ``dplan score`` read it."""
+        self.to_model().save(path)
+
+    def _frame(self, X: Table, *, fitting: bool = False) -> pl.DataFrame:
+        if not fitting:
+            check_is_fitted(self, "model_")
+        if not is_frame(X):
+            smallest = 2 if fitting else 1
+            array = validate_data(
+                self,
+                X,
+                reset=fitting,
+                dtype="numeric",
+                ensure_all_finite="allow-nan",
+                ensure_min_samples=smallest,
+            )
+            names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(array.shape[1])])
+            return pl.from_numpy(array, schema=list(names))
+        frame = as_frame(X)
+        if fitting:
+            if frame.height < 2 or frame.width == 0:
+                raise ValueError(
+                    f"the table has {frame.height} rows and {frame.width} columns; two rows and one column are needed"
+                )
+            self.n_features_in_ = frame.width
+            self.feature_names_in_ = np.array(frame.columns, dtype=object)
+        elif not hasattr(self, "feature_names_in_"):
+            warnings.warn(
+                "X has feature names, but TableDetector was fitted without feature names", stacklevel=3
+            )
+            array = validate_data(self, frame.to_numpy(), reset=False, ensure_all_finite="allow-nan")
+            return pl.from_numpy(array, schema=[f"x{j}" for j in range(array.shape[1])])
+        return frame
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
+        return tags
+
+
+def _check_no_label(frame: pl.DataFrame, y: NDArray[np.int64]) -> None:
+    """Raise if a column says exactly what y says: it was most likely left in X by mistake."""
+    known = y > 0
+    if known.sum() < 2 or known.all():
+        return
+    n_classes = len(np.unique(y[known]))
+    for series in frame:
+        values = series.filter(pl.Series(known)).unique()
+        if len(values) <= n_classes and not values.null_count():
+            marked = series.is_in(values.implode()).fill_null(value=False).to_numpy()
+            if (marked == known).all():
+                raise ValueError(
+                    f"column {shown(series.name)} marks exactly the labelled rows: leave it out of X"
+                )

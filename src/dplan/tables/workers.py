@@ -1,0 +1,66 @@
+"""Who scores and explains the chunks of a table: threads of this process, or a Dask cluster."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import lru_cache, partial
+from typing import Any
+
+from dplan.tables.model import TableModel
+
+__all__ = ["Run", "in_threads", "on_cluster"]
+
+# Calls a function with the model and each tuple of arguments, several at a time; gives the results in order.
+Run = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Iterator[Any]]
+
+
+@contextmanager
+def in_threads(model: TableModel, n_threads: int) -> Iterator[Run]:
+    """Give a function that runs jobs in threads; few wait, so that memory stays bounded."""
+    with ThreadPoolExecutor(n_threads) as pool:
+
+        def run(function: Callable[..., Any], jobs: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+            running: deque[Future[Any]] = deque()
+            try:
+                for job in jobs:
+                    running.append(pool.submit(partial(function, model, *job)))
+                    if len(running) > n_threads + 1:
+                        yield running.popleft().result()
+                while running:
+                    yield running.popleft().result()
+            finally:
+                for future in running:
+                    future.cancel()
+
+        yield run
+
+
+@contextmanager
+def on_cluster(scheduler: str, content: bytes) -> Iterator[Run]:
+    """Give a function that runs jobs on a Dask cluster, with the model that has this content."""
+    try:
+        from distributed import Client
+    except ModuleNotFoundError as error:
+        raise ImportError("--backend dask needs Dask: run  pip install 'dplan-ad[dask]'") from error
+    with Client(scheduler, timeout=5) as client:  # type: ignore[no-untyped-call]
+        # The model is the result of a task and not scattered: if the workers that hold it die, it is made again.
+        model = client.submit(bytes, content, pure=False)
+
+        def run(function: Callable[..., Any], jobs: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+            futures = [client.submit(_with_model, function, model, *job, pure=False) for job in jobs]
+            for future in futures:
+                yield future.result()
+
+        yield run
+
+
+def _with_model(function: Callable[..., Any], content: bytes, *job: Any) -> Any:
+    return function(_loaded(content), *job)
+
+
+@lru_cache(maxsize=2)
+def _loaded(content: bytes) -> TableModel:
+    return TableModel.load(content)

@@ -1,0 +1,93 @@
+"""One writer per output; what can be foreseen is refused before the work."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from dplan.persistence.claim import claimed
+
+HOLD = """
+import sys, time
+from dplan.persistence.claim import claimed
+with claimed(sys.argv[1]):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=["SIGKILL", "SIGTERM"])
+def test_a_claim_names_its_holder_and_ends_with_it_however_it_ends(how, tmp_path):
+    target = tmp_path / "a.csv"
+    with subprocess.Popen([sys.executable, "-c", HOLD, target], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(BlockingIOError) as error, claimed(target):
+            pass
+        assert f"process {holder.pid} on {os.uname().nodename}, since 2" in str(error.value)
+        holder.send_signal(how)
+    with claimed(target):
+        assert (tmp_path / ".a.csv.lock").exists()
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_name_of_the_same_file_is_the_same_claim(tmp_path):
+    target, link = tmp_path / "a.csv", tmp_path / "link.csv"
+    target.touch()
+    link.symlink_to(target)
+    with claimed(target), pytest.raises(BlockingIOError), claimed(link):
+        pass
+    with claimed(link) as real:
+        assert real == target.resolve()
+
+
+def test_inputs_are_told_by_identity_and_not_by_name(tmp_path):
+    table, hard, soft = (tmp_path / name for name in ("t.csv", "hard.csv", "soft.csv"))
+    table.touch()
+    hard.hardlink_to(table)
+    soft.symlink_to(table)
+    for output in (table, hard, soft, tmp_path / ".." / tmp_path.name / "t.csv"):
+        with pytest.raises(ValueError, match="is also an input"), claimed(output, [table]):
+            pass
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "part").touch()
+    (tmp_path / "link").symlink_to(folder)
+    for output in (folder / "out", tmp_path / "link" / "out"):
+        with pytest.raises(ValueError, match="lies inside the input folder"), claimed(output, [folder]):
+            pass
+    inside = pytest.raises(ValueError, match="lies inside the output folder")
+    with inside, claimed(folder, [folder / "part"], folder=True):
+        pass
+    with claimed(tmp_path / "new.csv", [table, folder]):
+        pass
+
+
+def test_what_cannot_be_written_is_refused_before_the_work(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    os.mkfifo(tmp_path / "pipe")
+    cases = [
+        (tmp_path / "folder", False, "a folder, not a file"),
+        (tmp_path / "file", True, "a file, not a folder"),
+        (tmp_path / "pipe", False, "not a regular file"),
+        (tmp_path / "no" / "x", False, "there is no folder"),
+        (tmp_path / "file" / "x", False, "there is no folder"),
+    ]
+    for target, folder, message in cases:
+        with pytest.raises(OSError, match=message), claimed(target, folder=folder):
+            pass
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_permissions_are_looked_at_first(tmp_path):
+    (tmp_path / "file").touch(0o444)
+    with pytest.raises(PermissionError, match="read-only"), claimed(tmp_path / "file"):
+        pass
+    tmp_path.chmod(0o555)
+    try:
+        with pytest.raises(PermissionError, match="no permission"), claimed(tmp_path / "new"):
+            pass
+    finally:
+        tmp_path.chmod(0o755)

@@ -1,0 +1,239 @@
+"""Chunks: hostile files give one clear line, in time and memory that their size bounds."""
+
+import gzip
+import io
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dplan import LogisticBaseline
+from dplan.tables import TableModel, fit_table, from_table, read_table
+from dplan.tables.chunks import ReadOptions, chunks
+from dplan.tables.separated import check_names
+
+
+def frames(text, rows=100, kind="csv", **options):
+    return [chunk() for chunk in chunks(io.BytesIO(text), kind, rows, ReadOptions(**options))]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b'a,b\n1,x\n2,"oops\n3,y\n4,"q"\n', "line 3: the quote that opens here is not closed"),
+        (b'a,b\n1,x\n2,"oops\n3,y\n', "line 3: the quote that opens here is not closed"),
+        (b'a,b\n1,5" pipe\n2,x\n', "line 2: the quote that opens here is not closed"),
+        (b'a,b\n"1\n2",x\n3,"y" z\n', "line 4: the quote that opens here is not closed"),
+        (b'a,"b\n1,2\n', "line 1: the header cannot be read"),
+        (b"a,b\n1,x\ry\n", "line 2: a carriage return without a line feed"),
+        (b"a,b\r1,2\r", "line 1: a carriage return without a line feed"),
+        (b"a,b\n1,2\n3,\0\n", "line 3: a zero byte"),
+        (b"a,b\n1,2\n3,\xff\n", "line 3, byte 11 of the file: 0xff is not utf-8"),
+        (b"a,b\n1,2\n\xe2\x82", "line 3, byte 9 of the file: 0xe2 is not utf-8"),
+        (b"a," + b"x" * 100_000 + b"\n1,2\n", "the name of column 2 has 100,000 characters"),
+        (b"a,a\n1,2\n", r"'a' names two columns \(1 and 2\)"),
+        (b"a, \n1,2\n", "column 2 has no name"),
+        (b"\xef\xbb\xbf\n", "is empty"),
+        (b"\n\na,b\n1,2\n", "line 1 is empty"),
+    ],
+)
+def test_a_hostile_csv_is_refused_with_the_line(text, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        frames(text, rows=2)
+    assert len(str(caught.value)) < 300
+    with pytest.raises(ValueError, match=message):
+        read_table(io.BytesIO(text))
+
+
+def test_unusual_files_are_read():
+    assert frames(b'a,b\n1,5" x 7"\n2,y\r\n3,z')[0].rows() == [("1", '5" x 7"'), ("2", "y"), ("3", "z")]
+    assert frames(b'"a\nb",c\n1,2\n')[0].columns == ["a\nb", "c"]
+    assert frames(b'"a;b",c\n1,2\n')[0].columns == ["a;b", "c"]  # separators inside quotes do not count
+    assert frames(b"a\n1\n\n2\n\n\n", rows=1) and len(frames(b"a\n1\n\n2\n\n\n", rows=1)) == 3  # noqa: PT018
+    assert frames(b"a,b\n-,2\n", missing=("-",))[0].rows() == [(None, "2")]
+    assert frames("a,b\n1,é\n".encode("utf-16"), encoding="utf-16")[0].rows() == [("1", "é")]
+
+
+def test_chunks_do_not_depend_on_the_blocks_of_the_file(monkeypatch):
+    text = ("a,b\n" + "".join(f'{i},"x\n""{"é" * (i % 7)}"\n' for i in range(50))).encode()
+    whole = frames(text)[0]
+    for block in (1, 2, 3, 7, 64):
+        monkeypatch.setattr("dplan.tables.chunks._BLOCK", block)
+        found = frames(text, rows=7)
+        assert [frame.height for frame in found] == [7] * 7 + [1]
+        assert pl.concat(found).equals(whole)
+
+
+def test_literal_names(tmp_path):
+    for name in ("a[1].parquet", "a1.parquet", "*.parquet", "a?.parquet"):
+        pl.DataFrame({"name": [name], "l": [0]}).write_parquet(tmp_path / name)
+    for path in tmp_path.iterdir():
+        assert read_table(path)["name"].to_list() == [path.name]
+        assert [chunk()["name"].to_list() for chunk in chunks(path, "parquet")] == [[path.name]]
+
+
+def test_a_bomb_needs_no_more_memory_than_a_chunk(tmp_path):
+    """600 MB of one line, of many long lines and of line breaks, in a few hundred kB."""
+    path = tmp_path / "t.csv.gz"
+    block = {"line": b"x" * 2**20, "rows": b"y" * (2**20 - 1) + b"\n", "breaks": b"\n" * 2**20}
+    code = (
+        "import sys; from pathlib import Path; from dplan.tables.chunks import chunks\n"
+        "def peak(): return int(Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0]) // 1024\n"
+        "before = peak()\n"
+        "try:\n"
+        "    for chunk in chunks(Path(sys.argv[1]), 'csv'): pass\n"
+        "except ValueError as error: print(error)\n"
+        "print(peak() - before)\n"
+    )
+    said = {"line": "line 2: the row that begins here is longer than 64 MB", "breaks": "64 MB of empty lines"}
+    for what, text in block.items():
+        with gzip.open(path, "wb", compresslevel=1) as file:
+            file.write(b"a\n")
+            for _ in range(600):
+                file.write(text)
+        done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
+        *error, megabytes = done.stdout.splitlines()
+        assert said.get(what, "") in "".join(error)
+        assert bool(error) == (what in said)
+        assert int(megabytes) < 400, what
+
+
+def seconds(function, *arguments):
+    times = []
+    for _ in range(3):
+        started = time.perf_counter()
+        function(*arguments)
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
+def stray(n):
+    """Return a table whose first quote is never closed."""
+    return b'a,b\n1,"oops\n' + b"2,x\n" * n
+
+
+def refused(text):
+    with pytest.raises(ValueError, match="line 2: the quote that opens here is not closed"):
+        frames(text, rows=1000)
+
+
+def test_a_stray_quote_costs_linear_time():
+    # Four times as much takes four times as long, and not sixteen times; half of that is allowed for noise.
+    small, large = stray(2_000_000), stray(8_000_000)
+    assert seconds(refused, large) < 8 * max(seconds(refused, small), 0.02)
+
+
+def test_checking_names_costs_linear_time():
+    names = [f"c{j}" for j in range(100_000)]
+    assert seconds(check_names, "t", names) < 2  # comparing all pairs takes minutes
+
+
+def test_many_columns_fit_and_score(tmp_path):
+    n = 5_000
+    path = tmp_path / "wide.csv"
+    rows = np.random.default_rng(0).integers(0, 9, (6, n)).astype(str).tolist()
+    path.write_text(
+        "l," + ",".join(f"c{j}" for j in range(n)) + "\n"
+        + "".join(f"{int(i == 0)}," + ",".join(row) + "\n" for i, row in enumerate(rows))
+    )  # fmt: skip
+    started = time.perf_counter()
+    own = from_table(path, "l")
+    model = fit_table(own, LogisticBaseline(random_state=0), estimate=False)
+    (chunk,) = chunks(path, "csv")
+    assert len(model.score(chunk())) == 6
+    with pytest.raises(ValueError, match=r"has no column 'c0'.* and 4,990 more"):
+        model.score(pl.DataFrame({f"d{j}": [1] for j in range(n)}))
+    assert time.perf_counter() - started < 30
+
+
+FORKED = """
+import os, sys
+import polars as pl
+from dplan.tables import TableModel
+model = TableModel.load(sys.argv[1])
+table = pl.read_csv(sys.argv[2])
+print(len(model.score(table)), flush=True)
+pid = os.fork()
+if pid == 0:
+    try:
+        model.score(table)
+    except RuntimeError as error:
+        print(error, flush=True)
+    os._exit(0)
+os.waitpid(pid, 0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_forked_process_is_told_instead_of_hanging(model, table, tmp_path):
+    model.save(tmp_path / "m.dplan")
+    table[:50].write_csv(tmp_path / "t.csv")
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED, tmp_path / "m.dplan", tmp_path / "t.csv"],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout.startswith("50\n"), done.stderr
+    assert "was forked from" in done.stdout
+    assert "'spawn'" in done.stdout
+
+
+def test_errors_name_the_line_in_every_step(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("l,a,b\n" + '0,1,"x\ny"\n' * 20 + "1,inf,z\n")
+    own = from_table(path, "l")
+    with pytest.raises(ValueError, match=r"^t\.csv, line 42, column 'a': inf is not finite"):
+        fit_table(own, LogisticBaseline(), estimate=False)
+    path.write_text("l,a\n0,1\n-1,2\n")
+    with pytest.raises(ValueError, match=r"^t\.csv, line 3, column 'l': the label -1.0 is neither 0"):
+        from_table(path, "l")
+    pl.DataFrame({"l": [0, -1], "a": [1, 2]}).write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match=r"^t\.parquet, row 2, column 'l': the label -1 is neither 0"):
+        from_table(tmp_path / "t.parquet", "l")
+    path.write_text("l,a\n0,1\n1,2\n0,3\n")
+    model = fit_table(from_table(path, "l"), LogisticBaseline(), estimate=False)
+    path.write_text("a\n" + "1\n" * 30 + "many\n")
+    _, chunk = chunks(path, "csv", 20)
+    message = r"^t\.csv, line 32, column 'a': 'many' is not a number"
+    with pytest.raises(ValueError, match=message), chunk.located():
+        model.score(chunk())
+
+
+def test_dates_out_of_range_are_refused():
+    for dtype in (pl.Datetime("ms"), pl.Datetime("us"), pl.Duration("ms")):
+        table = pl.DataFrame({"d": pl.Series([0, 2**62]).cast(dtype), "l": [0, 1]})
+        with pytest.raises(ValueError, match="row 2, column 'd': a date outside the years 1 to 9999"):
+            fit_table(from_table(table, "l"), LogisticBaseline(), estimate=False)
+    table = pl.DataFrame({"d": pl.Series([0, 2**31 - 1], dtype=pl.Int32).cast(pl.Date), "l": [0, 1]})
+    with pytest.raises(ValueError, match="row 2, column 'd': a date outside"):
+        fit_table(from_table(table, "l"), LogisticBaseline(), estimate=False)
+    fine = pl.DataFrame({"d": pl.Series([0, 1], dtype=pl.Int32).cast(pl.Date), "l": [0, 1]})
+    model = fit_table(from_table(fine, "l"), LogisticBaseline(), estimate=False)
+    with pytest.raises(ValueError, match="row 2, column 'd': a date outside"):
+        model.score(table)
+
+
+def test_useless_columns_are_named():
+    table = pl.DataFrame({"a": [1.0, 2, 3], "s": ["x", "y", "x"], "t": ["1", "b", "b"], "l": [0, 0, 1]})
+    model: TableModel = fit_table(from_table(table, "l"), LogisticBaseline(), estimate=False)
+    new = pl.DataFrame({"a": [None, None], "s": ["p", None], "t": [1, 2]}, schema_overrides={"a": pl.Float64})
+    _, report = model.score_with_report(new)
+    assert report.useless() == {
+        "a": "all values are missing",
+        "s": "no value occurs in the training rows",
+        "t": "held texts in training, holds numbers now",
+    }
+    assert model.score_with_report(table)[1].useless() == {}
+    both = report + model.score_with_report(table)[1]
+    assert list(both.useless()) == ["t"]
+
+
+def test_a_column_from_the_lowest_to_the_highest_float(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("l,a\n0,-1.7e308\n0,1.7e308\n1,0\n")
+    own = from_table(path, "l")
+    model = fit_table(own, LogisticBaseline(), estimate=False)
+    assert model.prepare(own.features).ravel().tolist() == [0, 1, 0.5]
