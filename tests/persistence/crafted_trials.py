@@ -100,12 +100,14 @@ def main(folder: str, first: str, last: str) -> None:
     warnings.simplefilter("error")
     for original in originals:  # now everything is loaded that good files need
         assert outcome(original.signed()) == "scored"
-    resource.setrlimit(resource.RLIMIT_AS, (_bytes("VmSize") + MEMORY, resource.RLIM_INFINITY))
+    no_limit = resource.RLIM_INFINITY
     for seed in range(int(first), int(last)):
         content = crafted(originals, seed)
         _say({"trying": seed})
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        resource.setrlimit(resource.RLIMIT_AS, (_bytes("VmSize") + MEMORY, no_limit))
         found = measured(content)
+        resource.setrlimit(resource.RLIMIT_AS, (no_limit, no_limit))
         signal.setitimer(signal.ITIMER_PROF, 0)
         _say({"seed": seed, **found})
 

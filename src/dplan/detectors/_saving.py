@@ -100,7 +100,8 @@ class Array:
         expected = tuple(stored.n_columns if length == COLUMNS else length for length in self.shape)
         lengths = zip(array.shape, expected, strict=False)
         if len(array.shape) != len(expected) or any(e not in (None, found) for found, e in lengths):
-            raise ValueError(f"{name} has the shape {array.shape} instead of {expected}")
+            wanted = str(expected).replace("None", "any")
+            raise ValueError(f"{name} has the shape {array.shape} instead of {wanted}")
         if array.size == 0 and not self.may_be_empty:
             raise ValueError(f"{name} is empty")
         same(array.dtype, np.dtype(self.dtype), f"the type of {name}")
