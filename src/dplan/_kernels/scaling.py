@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 
+from dplan._kernels import stopping
 from dplan._kernels.compile import compiled_exactly
 from dplan._kernels.perceptron import Floats
 
@@ -102,6 +103,7 @@ def score_in_blocks(
     size = min(block_rows(X.shape[1], row_steps), len(scores))
     block = np.empty((size, X.shape[1]), dtype=np.float32)
     for start in range(0, len(scores), max(size, 1)):
+        stopping.check()
         piece = slice(start, start + size)
         chunk = np.ascontiguousarray(X[piece] if rows is None else X[rows[piece]])
         if not scale_rows(chunk, low, inverse, block):
