@@ -3,6 +3,7 @@
 import resource
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +17,22 @@ from dplan._kernels.forest import grow, isolation_scores, new_forest
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.scaling import arrange, column_scale
 
-SHAPES = {(75_000, 196): 3.0, (230_000, 54): 5.0, (5_700, 561): 3.0, (5_400, 21): 5.0}  # with their bars
+# Of DPLAN as published, and of an agent that draws rows uniformly, as in the ensemble; with their bars.
+UNIFORM_SHAPES = {
+    (75_000, 196): 2.0,
+    (5_700, 561): 2.0,
+    (1_376, 1_555): 2.0,
+    (230_000, 54): 3.0,
+    (5_400, 21): 3.0,
+}
+SHAPES = {(75_000, 196): 3.0, (230_000, 54): 5.0, (5_700, 561): 3.0, (5_400, 21): 5.0}
 
 
 def run() -> bool:
     """Measure everything, print it, and return whether every bar holds."""
     bars = [
         *against_the_floor(),
+        *uniform_against_the_floor(),
         growth_with_the_data(),
         peak_memory(),
         scoring(),
@@ -41,26 +51,57 @@ def make_table(n_rows: int, n_columns: int) -> tuple[Floats, NDArray[np.int64]]:
     return X, y
 
 
-def fit(X: NDArray[np.floating], y: NDArray[np.int64]) -> None:
-    DPLAN(random_state=0).fit(X, y)
+def fit(X: NDArray[np.floating], y: NDArray[np.int64], sampler: str = "proximity") -> None:
+    DPLAN(random_state=0, sampler=sampler).fit(X, y)
 
 
 def floor(X: Floats) -> None:
     """Do the products of a default fit and nothing else: 5,000 windows and 10,000 gradient steps."""
     rng = np.random.default_rng(0)
+    weights = rng.random((X.shape[1], 20), dtype=np.float32)
+    window = np.empty((1_000, 20), dtype=np.float32)
+    with single_threaded_blas():
+        for start in rng.integers(len(X) - 1_000, size=5_000):
+            np.dot(X[start : start + 1_000], weights, window)
+    learning_floor(X)
+
+
+def learning_floor(X: Floats) -> None:
+    """Do the products of 10,000 gradient steps: online and target network forwards, and the gradient."""
+    rng = np.random.default_rng(0)
     n_columns = X.shape[1]
     weights = rng.random((n_columns, 20), dtype=np.float32)
-    window = np.empty((1_000, 20), dtype=np.float32)
     batch = X[:32].copy()
     hidden, deltas = np.empty((32, 20), dtype=np.float32), rng.random((32, 20), dtype=np.float32)
     gradient = np.empty((n_columns, 20), dtype=np.float32)
     with single_threaded_blas():
-        for start in rng.integers(len(X) - 1_000, size=5_000):
-            np.dot(X[start : start + 1_000], weights, window)
         for _ in range(10_000):
             np.dot(batch, weights, hidden)
             np.dot(batch, weights, hidden)
             np.dot(batch.T, deltas, gradient)
+
+
+def uniform_floor(X: Floats) -> None:
+    """Do the products of an agent that draws rows uniformly: gradient steps, and ψ of what its five forests see."""
+    weights = np.random.default_rng(0).random((X.shape[1], 20), dtype=np.float32)
+    rows = X[:5_000]
+    with single_threaded_blas():
+        for _ in range(5):
+            for start in np.random.default_rng(0).integers(len(X) - 256, size=100):
+                np.dot(X[start : start + 256], weights)
+            np.dot(rows, weights)
+    learning_floor(X)
+
+
+def uniform_against_the_floor() -> list[Bar]:
+    bars = []
+    for (n_rows, n_columns), bar in UNIFORM_SHAPES.items():
+        X, y = make_table(n_rows, n_columns)
+        products, whole = interleaved([partial(uniform_floor, X), partial(fit, X, y, sampler="uniform")], 7)
+        detail = f"fit {whole:.2f} s, products alone {products:.2f} s"
+        name = f"uniform agent, fit {n_rows:,}×{n_columns} / products"
+        bars.append(Bar(name, whole / products, detail, at_most=bar))
+    return bars
 
 
 def against_the_floor() -> list[Bar]:

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from dplan._kernels import perceptron
-from dplan.agent.network import greedy_action, learn, target_values
+from dplan.agent.network import learn, target_value
+from dplan.agent.training import select_action
 from tests.agent.worlds import LEARNING, make_agent, make_world
 
 
@@ -17,9 +18,9 @@ def unequal(sizes, seed=0):
 @numba.njit
 def loss_and_gradient(theta, sizes, rows, wanted, dropout, rng):
     passed = perceptron.forward(theta, sizes, rows, dropout, rng)
-    errors = passed[len(passed) - 1] - wanted
+    errors = perceptron.passed_on(passed, sizes, len(sizes) - 2, len(rows)) - wanted
     gradient = np.empty_like(theta)
-    perceptron.backward(theta, sizes, passed, errors, dropout, gradient)
+    perceptron.backward(theta, sizes, rows, passed, errors, dropout, gradient)
     return 0.5 * np.sum(errors**2), gradient
 
 
@@ -112,8 +113,9 @@ def test_dropout_drops_its_share_and_keeps_the_expected_sum():
     sizes = perceptron.layer_sizes(3, (2_000, 4), 2)
     theta, rows = abs(unequal(sizes)), np.ones((20, 3))
     rng = np.random.default_rng(0)
-    _, hidden, embedded, _ = perceptron.forward(theta, sizes, rows, 0.9, rng)
-    full = perceptron.forward(theta, sizes, rows, 0.0, rng)[1]
+    passed = perceptron.forward(theta, sizes, rows, 0.9, rng)
+    hidden, embedded = (perceptron.passed_on(passed, sizes, layer, len(rows)) for layer in (0, 1))
+    full = perceptron.passed_on(perceptron.forward(theta, sizes, rows, 0.0, rng), sizes, 0, len(rows))
     assert (hidden == 0).mean() == pytest.approx(0.9, abs=0.01)
     assert hidden.mean() == pytest.approx(full.mean(), rel=0.05)
     assert (embedded > 0).all()  # none after the last hidden layer
@@ -128,10 +130,16 @@ def test_a_diverged_network_stays_visible():
 def test_greedy_action_and_target_value_follow_the_larger_output():
     world = make_world()
     agent, _, _ = make_agent(world)
+    rng = np.random.default_rng(0)
     values = perceptron.outputs(agent.theta, agent.sizes, world.rows[:30])
-    actions = [greedy_action(agent, world.rows[row : row + 1]) for row in range(30)]
+    actions = [select_action(agent, world, row, 0.0, rng) for row in range(30)]
     assert actions == values.argmax(axis=1).tolist()
     assert {0, 1} == set(actions)
-    assert not target_values(agent, world.rows[:30]).any()  # θ⁻ = 0 at first
+
+    def targets():
+        known = np.full(len(world.rows), np.nan, dtype=np.float32)
+        return [target_value(agent, world.rows, row, known) for row in (*range(30), 0)][:30]
+
+    assert not any(targets())  # θ⁻ = 0 at first
     agent.target[:] = agent.theta
-    np.testing.assert_allclose(target_values(agent, world.rows[:30]), values.max(axis=1), rtol=1e-5)
+    np.testing.assert_allclose(targets(), values.max(axis=1), rtol=1e-5)

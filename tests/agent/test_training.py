@@ -6,7 +6,7 @@ import pytest
 from dplan._kernels import perceptron
 from dplan.agent import training
 from dplan.agent.intrinsic import new_novelty
-from dplan.agent.training import epsilon_at, select_action, store, train, update_target
+from dplan.agent.training import epsilon_at, revalue, select_action, store, train
 from tests.agent.twin import Twin
 from tests.agent.worlds import LEARNING, SCHEDULE, make_agent, make_world
 
@@ -148,16 +148,25 @@ def test_each_row_follows_from_the_one_before_within_an_episode():
 def test_a_terminal_transition_has_no_future():
     world = make_world()
     agent, _, memory = make_agent(world)
+    for slot, terminal in enumerate([False, True]):
+        store(memory, slot, 0, 1, 1.0, 30, terminal, 7.0)
     agent.target[:] = agent.theta
     agent.target[-2:] = 5
-    for slot, terminal in enumerate([False, True]):
-        store(memory, slot, 0, 1, 1.0, 30, terminal, agent, world, 0.99)
+    known = np.full(len(world.rows), np.nan, dtype=np.float32)
+    revalue(agent, world, memory, 2, 0.99, known)
     value = perceptron.outputs(agent.target, agent.sizes, world.rows[30:31]).max()
     assert memory.future[:2].tolist() == pytest.approx([0.99 * value, 0], rel=1e-5)
-    agent.theta[-2:] = 9
-    update_target(agent, world, memory, 2, 0.99)
-    value = perceptron.outputs(agent.theta, agent.sizes, world.rows[30:31]).max()
-    assert memory.future[:2].tolist() == pytest.approx([0.99 * value, 0], rel=1e-5)
+
+
+def test_transitions_are_valued_by_the_target_network_of_their_time():
+    world = make_world()
+    # The last update is at step 400; what is stored later, and what was stored before, is valued by the same θ⁻.
+    schedule = SHORT._replace(target_update_steps=200, n_steps=500, episode_steps=100)
+    agent, memory, _ = run(world, schedule)
+    assert (agent.target != agent.theta).any()
+    values = perceptron.outputs(agent.target, agent.sizes, world.rows[memory.next_rows[:500]]).max(axis=1)
+    expected = np.where(memory.terminal[:500], 0, 0.99 * values)
+    np.testing.assert_allclose(memory.future[:500], expected, rtol=1e-4, atol=1e-6)
 
 
 def test_the_memory_overwrites_its_oldest_transitions():

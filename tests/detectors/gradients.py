@@ -10,15 +10,20 @@ def check(loss, sizes, rows, n_decayed, l2=0.01, seed=0):
     theta = perceptron.glorot_uniform(sizes, np.random.default_rng(seed)).astype(np.float64)
     rows = rows.astype(np.float64)
 
+    def outputs(passed):
+        return perceptron.passed_on(passed, sizes, len(sizes) - 2, len(rows))
+
+    def forward(theta):
+        return perceptron.forward(theta, sizes, rows, 0.0, np.random.default_rng(0))
+
     def objective(theta):
-        passed = perceptron.forward(theta, sizes, rows, 0.0, None)
         kernels = perceptron.unflatten(theta, sizes)[:n_decayed]
-        return loss(passed[-1])[0] + l2 * sum((kernel**2).sum() for kernel, _ in kernels)
+        return loss(outputs(forward(theta)))[0] + l2 * sum((kernel**2).sum() for kernel, _ in kernels)
 
     gradient = np.zeros_like(theta)
-    passed = tuple(perceptron.forward(theta, sizes, rows, 0.0, None))
-    mean_loss, slopes = loss(passed[-1])
-    penalty = perceptron.backward_with_decay(theta, sizes, passed, slopes, n_decayed, l2, gradient)
+    passed = forward(theta)
+    mean_loss, slopes = loss(outputs(passed))
+    penalty = perceptron.backward_with_decay(theta, sizes, rows, passed, slopes, n_decayed, l2, gradient)
     np.testing.assert_allclose(mean_loss + penalty, objective(theta), rtol=1e-6)
     shift = 1e-6
     numeric = [

@@ -18,8 +18,8 @@ class Compiled(event.Listener):
         pass
 
 event.register("numba:compile", Compiled())
-from dplan.persistence import model_file
-found = model_file.read(sys.argv[1])
+from dplan.detectors import _saving
+found = _saving.load(sys.argv[1])
 found.detector.anomaly_score(found.arrays["rows"])
 """
 

@@ -5,9 +5,11 @@ Importing this module imports numba, so only modules that hold kernels import it
 """
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
+
+from dplan._kernels.cache import with_cache
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -18,20 +20,25 @@ _FAST_SUMS = {"reassoc", "contract", "nsz"}
 def compiled(function: Function) -> Function:
     """Compile a function to machine code on its first call, and keep that code on disk.
 
-    A division by zero gives inf or NaN as in NumPy instead of an exception, because the check would keep
-    loops from being vectorised. The interpreter lock is released while a kernel runs.
+    A division by zero gives inf or NaN as in NumPy instead of an exception, because the check would keep loops from
+    being vectorised. The interpreter lock is released while a kernel runs. Sums are taken in whatever order is fastest.
+
+    A kernel becomes part of each kernel that calls it. Otherwise a process that compiles would run another copy of it
+    than a process that loads what was compiled, and two copies may differ in the last bits of a sum.
     """
-    return _compiled(function, _FAST_SUMS)
+    return _compiled(function, fastmath=_FAST_SUMS, forceinline=True)
 
 
 def compiled_exactly(function: Function) -> Function:
-    """Do the same for a kernel that scores: operations stay in the order in which they are written.
+    """Compile a function as `compiled` does, but with operations in the order in which they are written.
 
-    So a row's result cannot depend on its place in a loop, and is the same on every processor.
+    So a row's result cannot depend on its place in a loop, and is the same on every processor. All copies of such a
+    kernel give the same bytes, so it need not become part of its callers, which compile sooner.
     """
-    return _compiled(function, set())
+    return _compiled(function, fastmath=False)
 
 
-def _compiled(function: Function, fastmath: set[str]) -> Function:
-    kernel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=fastmath)(function)
-    return cast(Function, kernel)
+def _compiled(function: Function, **options: Any) -> Function:
+    # Nobody calls kernels from C, and a wrapper for that would have to be compiled too.
+    options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    return cast(Function, with_cache(lambda cached: numba.njit(cache=cached, **options)(function)))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels.compile import compiled
+from dplan._kernels.compile import compiled, compiled_exactly
 from dplan._kernels.perceptron import Floats
 
 _EULER_GAMMA = 0.5772156649015329
@@ -46,12 +46,20 @@ def new_forest(n_trees: int, tree_size: int) -> Forest:
     )
 
 
-@compiled
 def grow(forest: Forest, tree: int, sample: Floats, rng: np.random.Generator) -> None:
     """Split the sample at random units and values until every row stands alone or the tree is deep enough."""
+    _grow(forest.features[tree], forest.thresholds[tree], forest.path_lengths[tree], sample, rng)
+
+
+@compiled
+def _grow(
+    features: NDArray[np.int32],
+    thresholds: Floats,
+    path_lengths: Floats,
+    sample: Floats,
+    rng: np.random.Generator,
+) -> None:
     n_rows, n_units = sample.shape
-    features, thresholds = forest.features[tree], forest.thresholds[tree]
-    path_lengths = forest.path_lengths[tree]
     n_inner = len(features)
     order = np.arange(n_rows)  # rows of one node stand together
     begin = np.zeros(2 * n_inner + 1, dtype=np.int64)
@@ -98,33 +106,35 @@ def grow(forest: Forest, tree: int, sample: Floats, rng: np.random.Generator) ->
         path_lengths[leaf] = depth[node] + average_path_length(end[node] - begin[node])
 
 
-@compiled
+@compiled_exactly
 def isolation_scores(forest: Forest, embedded: Floats) -> Floats:
     """Return iForest's score 2^(-E[h] / c(ψ)) of each embedded row, in (0, 1]; higher is easier to isolate."""
     n_trees, n_inner = forest.features.shape
-    n_rows, n_columns = embedded.shape
-    values = embedded.reshape(n_rows * n_columns)
-    nodes = np.empty(n_rows, dtype=np.int32)
-    lengths = np.zeros(n_rows, dtype=np.float32)
-    for tree in range(n_trees):
-        features, thresholds = forest.features[tree], forest.thresholds[tree]
-        path_lengths = forest.path_lengths[tree]
-        # All rows go down one level before any goes on to the next, so that a processor walks many of them at once;
-        # unsigned numbers, because a test for negative ones would keep it from doing so.
+    n_leaves = n_inner + 1
+    features = forest.features.reshape(n_trees * n_inner)
+    thresholds = forest.thresholds.reshape(n_trees * n_inner)
+    path_lengths = forest.path_lengths.reshape(n_trees * n_leaves)
+    usual = n_trees * max(average_path_length(forest.tree_size), 1.0)
+    nodes = np.empty(n_trees, dtype=np.int32)
+    scores = np.empty(len(embedded), dtype=np.float32)
+    for row in range(len(embedded)):
+        values = embedded[row]
+        # All trees are walked down one level before any is walked to the next, so that a processor walks many of them
+        # at once; unsigned numbers, because a test for negative ones would keep it from doing so.
         nodes[:] = 0
         leftmost = 0
         while leftmost < n_inner:
             leftmost = 2 * leftmost + 1
-            for row in range(n_rows):
-                node = np.uint32(nodes[row])
-                place = np.uint32(row) * np.uint32(n_columns) + np.uint32(features[node])
-                nodes[row] = np.int32(2 * node + 1 + np.uint32(values[place] > thresholds[node]))
-        for row in range(n_rows):
-            lengths[row] += path_lengths[np.uint32(nodes[row] - n_inner)]
-    usual = max(average_path_length(forest.tree_size), np.float32(1))
-    for row in range(len(lengths)):
-        lengths[row] = 2 ** (-lengths[row] / (n_trees * usual))
-    return lengths
+            for tree in range(n_trees):
+                node = np.uint32(nodes[tree])
+                place = np.uint32(tree) * np.uint32(n_inner) + node
+                right = values[np.uint32(features[place])] > thresholds[place]
+                nodes[tree] = np.int32(2 * node + 1 + np.uint32(right))
+        total = np.float32(0)
+        for tree in range(n_trees):
+            total += path_lengths[np.uint32(tree) * np.uint32(n_leaves) + np.uint32(nodes[tree] - n_inner)]
+        scores[row] = 2 ** (-total / usual)
+    return scores
 
 
 @compiled

@@ -10,7 +10,7 @@ Hidden layers are ReLU, the output layer is linear. The output of the last hidde
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels.compile import compiled
+from dplan._kernels.compile import compiled, compiled_exactly
 
 Floats = NDArray[np.float32]
 Sizes = NDArray[np.int64]
@@ -64,7 +64,7 @@ def glorot_uniform(sizes: Sizes, rng: np.random.Generator) -> Floats:
     return theta
 
 
-@compiled
+@compiled_exactly
 def kernel(theta: Floats, sizes: Sizes, layer: int) -> Floats:
     """Return the kernel of a layer as a view of shape (inputs, units)."""
     start = 0
@@ -74,7 +74,7 @@ def kernel(theta: Floats, sizes: Sizes, layer: int) -> Floats:
     return theta[start : start + n_inputs * n_units].reshape(n_inputs, n_units)
 
 
-@compiled
+@compiled_exactly
 def biases(theta: Floats, sizes: Sizes, layer: int) -> Floats:
     """Return the biases of a layer as a view of shape (units,)."""
     end = 0
@@ -83,7 +83,7 @@ def biases(theta: Floats, sizes: Sizes, layer: int) -> Floats:
     return theta[end - sizes[layer + 1] : end]
 
 
-@compiled
+@compiled_exactly
 def piece_rows(n_rows: int, n_inputs: int, n_units: int) -> int:
     """Return how many rows to multiply at once.
 
@@ -99,11 +99,18 @@ def piece_rows(n_rows: int, n_inputs: int, n_units: int) -> int:
     return -(-n_rows // n_pieces)  # pieces of one size, so that no small rest is left
 
 
-@compiled
+@compiled_exactly
 def _layer(theta: Floats, sizes: Sizes, layer: int, below: Floats) -> Floats:
     """Return what a layer puts out: affine, and ReLU unless it is the last layer."""
+    out = np.empty((below.shape[0], sizes[layer + 1]), dtype=below.dtype)
+    _fill_layer(theta, sizes, layer, below, out)
+    return out
+
+
+@compiled_exactly
+def _fill_layer(theta: Floats, sizes: Sizes, layer: int, below: Floats, out: Floats) -> None:
+    """Write what a layer puts out into `out`."""
     weights = kernel(theta, sizes, layer)
-    out = np.empty((below.shape[0], weights.shape[1]), dtype=below.dtype)
     size = piece_rows(below.shape[0], weights.shape[0], weights.shape[1])
     for start in range(0, below.shape[0], size):
         np.dot(below[start : start + size], weights, out[start : start + size])
@@ -114,10 +121,9 @@ def _layer(theta: Floats, sizes: Sizes, layer: int, below: Floats) -> Floats:
             value = out[row, unit] + shift[unit]
             # Written so that NaN stays NaN: a diverged network must not pass for a dead one.
             out[row, unit] = 0 if hidden and value < 0 else value
-    return out
 
 
-@compiled
+@compiled_exactly
 def embed(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
     """Return the output of the last hidden layer, without dropout."""
     out = rows
@@ -126,44 +132,55 @@ def embed(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
     return out
 
 
-@compiled
+@compiled_exactly
 def outputs(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
     """Return the network's outputs, without dropout."""
     return _layer(theta, sizes, len(sizes) - 2, embed(theta, sizes, rows))
 
 
-@compiled
-def forward(
-    theta: Floats, sizes: Sizes, rows: Floats, dropout: float, rng: np.random.Generator | None
-) -> list[Floats]:
-    """Return what every layer puts out in the learning pass, the rows themselves first.
+@compiled_exactly
+def forward(theta: Floats, sizes: Sizes, rows: Floats, dropout: float, rng: np.random.Generator) -> Floats:
+    """Return what all layers put out in the learning pass, in one flat array that `passed_on` reads.
 
     Dropout follows every hidden layer but the last: a unit is dropped with probability `dropout`, the others are
-    scaled up so that the expected sum stays.
+    scaled up so that the expected sum stays. Without dropout, nothing is drawn.
     """
-    passed = [rows]
+    n_units = 0
+    for layer in range(1, len(sizes)):
+        n_units += sizes[layer]
+    passed = np.empty(len(rows) * n_units, dtype=rows.dtype)
     last = len(sizes) - 2
-    for layer in range(last):
-        out = _layer(theta, sizes, layer, passed[layer])
-        if rng is not None:  # noqa: SIM102 - alone, so that a pass without a generator is compiled without this
-            if dropout > 0 and layer < last - 1:
-                scale = np.float32(1 / (1 - dropout))
-                for row in range(out.shape[0]):
-                    for unit in range(out.shape[1]):
-                        if rng.random() < dropout:
-                            out[row, unit] = 0
-                        else:
-                            out[row, unit] *= scale
-        passed.append(out)
-    passed.append(_layer(theta, sizes, last, passed[last]))
+    below = rows
+    for layer in range(last + 1):
+        out = passed_on(passed, sizes, layer, len(rows))
+        _fill_layer(theta, sizes, layer, below, out)
+        if dropout > 0 and layer < last - 1:
+            scale = np.float32(1 / (1 - dropout))
+            for row in range(out.shape[0]):
+                for unit in range(out.shape[1]):
+                    if rng.random() < dropout:
+                        out[row, unit] = 0
+                    else:
+                        out[row, unit] *= scale
+        below = out
     return passed
 
 
-@compiled
+@compiled_exactly
+def passed_on(passed: Floats, sizes: Sizes, layer: int, n_rows: int) -> Floats:
+    """Return what a layer put out in `forward`, as a view of shape (rows, units)."""
+    start = 0
+    for below in range(layer):
+        start += n_rows * sizes[below + 1]
+    return passed[start : start + n_rows * sizes[layer + 1]].reshape(n_rows, sizes[layer + 1])
+
+
+@compiled_exactly
 def backward(
     theta: Floats,
     sizes: Sizes,
-    passed: list[Floats] | tuple[Floats, ...],
+    rows: Floats,
+    passed: Floats,
     output_gradient: Floats,
     dropout: float,
     gradient: Floats,
@@ -172,7 +189,7 @@ def backward(
     last = len(sizes) - 2
     delta = output_gradient
     for layer in range(last, -1, -1):
-        below = passed[layer]
+        below = passed_on(passed, sizes, layer - 1, len(rows)) if layer > 0 else rows
         _kernel_gradient(below, delta, kernel(gradient, sizes, layer))
         sums = biases(gradient, sizes, layer)
         sums[:] = 0
@@ -191,7 +208,7 @@ def backward(
                         delta[row, unit] = 0
 
 
-@compiled
+@compiled_exactly
 def _kernel_gradient(below: Floats, delta: Floats, out: Floats) -> None:
     """Write below.T · delta into `out`."""
     size = piece_rows(below.shape[0], below.shape[1], delta.shape[1])
@@ -209,11 +226,13 @@ def _kernel_gradient(below: Floats, delta: Floats, out: Floats) -> None:
 def add_weight_decay(theta: Floats, sizes: Sizes, l2: float, gradient: Floats) -> None:
     """Add the gradient of ``l2 · Σ w²`` over the hidden kernels: neither biases nor the output layer decay."""
     factor = np.float32(2 * l2)
+    start = 0
     for layer in range(len(sizes) - 2):
-        weights, slope = kernel(theta, sizes, layer), kernel(gradient, sizes, layer)
-        for row in range(weights.shape[0]):
-            for unit in range(weights.shape[1]):
-                slope[row, unit] += factor * weights[row, unit]
+        end = start + sizes[layer] * sizes[layer + 1]
+        weights, slope = theta[start:end], gradient[start:end]
+        for i in range(len(slope)):
+            slope[i] += factor * weights[i]
+        start = end + sizes[layer + 1]
 
 
 @compiled
@@ -286,7 +305,7 @@ def unflatten(theta: Floats, sizes: Sizes) -> list[tuple[Floats, Floats]]:
     return [(kernel(theta, sizes, layer), biases(theta, sizes, layer)) for layer in range(len(sizes) - 1)]
 
 
-@compiled
+@compiled_exactly
 def represent(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
     """Return the outputs after ReLU, for networks whose last layer is the representation that they learn."""
     with_no_outputs = np.zeros(len(sizes) + 1, dtype=np.int64)
@@ -298,14 +317,15 @@ def represent(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
 def backward_with_decay(
     theta: Floats,
     sizes: Sizes,
-    passed: tuple[Floats, ...],
+    rows: Floats,
+    passed: Floats,
     output_gradient: Floats,
     n_decayed: int,
     l2: float,
     gradient: Floats,
 ) -> float:
     """Do `backward` for the loss plus ``l2 · Σ w²`` over the first kernels, and return that second part."""
-    backward(theta, sizes, passed, output_gradient, 0.0, gradient)
+    backward(theta, sizes, rows, passed, output_gradient, 0.0, gradient)
     penalty = 0.0
     for layer in range(n_decayed):
         weights, slope = kernel(theta, sizes, layer), kernel(gradient, sizes, layer)

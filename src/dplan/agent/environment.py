@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dplan._kernels.compile import compiled
+from dplan._kernels.compile import compiled, compiled_exactly
 from dplan._kernels.perceptron import Floats
 
 NORMAL, ANOMALOUS = 0, 1  # the actions a⁰ and a¹
@@ -58,19 +58,16 @@ def ring_order(
     return np.concatenate([labelled, shuffled, repeats])
 
 
-@compiled
 def is_labelled(world: World, row: int) -> bool:
     """Return whether a row is in D^a."""
     return row < world.n_labelled
 
 
-@compiled
 def random_unlabelled(world: World, rng: np.random.Generator) -> int:
     """Draw a row of D^u, each equally likely."""
     return world.n_labelled + int(rng.random() * world.n_unlabelled)
 
 
-@compiled
 def draw_stretch(world: World, rng: np.random.Generator) -> int:
     """Draw the position in D^u, counted from 0, where an episode's stretch starts; a small D^u is one stretch."""
     if world.stretch == world.n_unlabelled:
@@ -78,7 +75,7 @@ def draw_stretch(world: World, rng: np.random.Generator) -> int:
     return int(rng.random() * world.n_unlabelled)
 
 
-@compiled
+@compiled_exactly
 def draw_next(world: World, stretch_start: int, rng: np.random.Generator) -> tuple[int, bool]:
     """Draw the next observation or, if the returned flag is set, the start of the window S to choose it from."""
     if world.sampler == RANDOM:
@@ -86,7 +83,7 @@ def draw_next(world: World, stretch_start: int, rng: np.random.Generator) -> tup
     if rng.random() < world.labelled_probability:
         return int(rng.random() * world.n_labelled), False  # g_a
     if world.sampler == UNIFORM:
-        return random_unlabelled(world, rng), False
+        return world.n_labelled + int(rng.random() * world.n_unlabelled), False
     place = stretch_start + int(rng.random() * world.stretch)
     return world.n_labelled + place % world.n_unlabelled, True
 
@@ -99,8 +96,8 @@ def proximate(
 
     Distances are Euclidean in the embedding. The observation itself is excluded; ties go to the first row.
     """
-    itself = -1  # position of the observation in the window, if it is there
-    if not is_labelled(world, row):
+    itself = -1  # where the observation stands in the window, if it does
+    if row >= world.n_labelled:
         itself = (row - start) % world.n_unlabelled
     best, best_distance = -1, np.float32(0)
     for i in range(embedded_window.shape[0]):
@@ -116,7 +113,7 @@ def proximate(
     return world.n_labelled + (start - world.n_labelled + best) % world.n_unlabelled
 
 
-@compiled
+@compiled_exactly
 def external_reward(labelled: bool, action: int) -> float:
     """Return r^e = h(s, a): 1 for a labelled row called anomalous, 0 for an unlabelled row called normal, else -1."""
     if labelled and action == ANOMALOUS:

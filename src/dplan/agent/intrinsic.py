@@ -1,14 +1,15 @@
 """The intrinsic reward f (Eq. 5): how easily an isolation forest isolates a row in the agent's embedding."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels.compile import compiled
+from dplan._kernels.compile import compiled_exactly
 from dplan._kernels.forest import Forest, grow, isolation_scores, new_forest
 from dplan._kernels.perceptron import Floats, Sizes, embed
-from dplan.agent.environment import World, random_unlabelled
+from dplan.agent.environment import World
 
 # Scores are rescaled by the scores of this many rows of D^u: enough to find the extremes in data of any size.
 RESCALING_ROWS = 5_000
@@ -50,52 +51,80 @@ def new_novelty(
     )
 
 
-@compiled
+@compiled_exactly
 def intrinsic_reward(novelty: Novelty, world: World, sizes: Sizes, row: int) -> float:
     """Return r^i = f(s; θ̂^e) of a row."""
     if np.isnan(novelty.rewards[row]):
-        # The forest does not change until its next refresh, so each row is scored only once.
-        scores = isolation_scores(novelty.forest, _seen(novelty, sizes, world.rows[row : row + 1]))
-        novelty.rewards[row] = rescale(scores, novelty.usual, novelty.scaling)[0]
+        # The forest stands still until its next refresh, so each row is asked about once.
+        seen = world.rows[row : row + 1]
+        if novelty.features == EMBEDDED:
+            seen = embed(novelty.frozen, sizes, seen)
+        score = isolation_scores(novelty.forest, seen)[0]
+        novelty.rewards[row] = _rescaled(score, novelty.usual, novelty.scaling)
     return float(novelty.rewards[row])
 
 
-@compiled
 def refresh(novelty: Novelty, world: World, theta: Floats, sizes: Sizes, rng: np.random.Generator) -> None:
     """Set θ̂^e = θ^e, grow a new forest on ψ(D^u; θ̂^e) and compute the scores for rescaling."""
     novelty.frozen[:] = theta
-    forest = novelty.forest
-    for tree in range(forest.features.shape[0]):
-        # D^u is in random order, so a contiguous part at a random position is a random sample without replacement.
-        start = random_unlabelled(world, rng)
-        grow(forest, tree, _seen(novelty, sizes, world.rows[start : start + forest.tree_size]), rng)
+    forest, first = novelty.forest, world.n_labelled
+    unlabelled = world.rows[first : first + world.n_unlabelled + forest.tree_size]
+    samples = _samples(novelty, sizes, unlabelled)
+    for tree in range(len(forest.features)):
+        # D^u is in random order, so a stretch of it at a random place is a random sample without replacement.
+        grow(forest, tree, samples(int(rng.random() * world.n_unlabelled)), rng)
 
-    first, last = world.n_labelled, world.n_labelled + len(novelty.usual)
-    scores = isolation_scores(forest, _seen(novelty, sizes, world.rows[first:last]))
+    scores = isolation_scores(forest, _seen(novelty, sizes, unlabelled[: len(novelty.usual)]))
     novelty.usual[:] = np.sort(scores)
     novelty.rewards[:] = np.nan
-    novelty.rewards[first:last] = rescale(scores, novelty.usual, novelty.scaling)
+    novelty.rewards[first : first + len(scores)] = rescale(scores, novelty.usual, novelty.scaling)
 
 
-@compiled
+def _samples(novelty: Novelty, sizes: Sizes, unlabelled: Floats) -> Callable[[int], Floats]:
+    """Return a function that gives what the forest sees of the rows of a tree, which begin at a place of D^u.
+
+    If all trees together take more rows than there are, every row is embedded once and not once per tree.
+    """
+    n_trees, size = len(novelty.forest.features), novelty.forest.tree_size
+    if len(unlabelled) >= n_trees * size:
+        return lambda place: _seen(novelty, sizes, unlabelled[place : place + size])
+    pieces = [unlabelled[start : start + size] for start in range(0, len(unlabelled), size)]
+    everything = np.concatenate([_seen(novelty, sizes, piece) for piece in pieces])
+    return lambda place: everything[place : place + size]
+
+
 def _seen(novelty: Novelty, sizes: Sizes, rows: Floats) -> Floats:
     """Return what the forest sees of rows: ψ(s; θ̂^e), or the rows themselves."""
     return rows if novelty.features == RAW else embed(novelty.frozen, sizes, rows)
 
 
-@compiled
+@compiled_exactly
 def rescale(scores: Floats, usual: Floats, scaling: int = MINMAX) -> NDArray[np.float32]:
     """Rescale isolation scores to [0, 1], given the scores of D^u in ascending order.
 
     MINMAX scales by the lowest and highest score of D^u and clips; RANK returns the share of D^u with a lower score.
     AS_THEY_ARE changes nothing: isolation scores are in (0, 1] already, but most are close to 0.5.
     """
-    if scaling == AS_THEY_ARE:
-        return scores
-    rescaled = np.zeros_like(scores)
-    if scaling == RANK:
-        rescaled[:] = np.searchsorted(usual, scores) / len(usual)
-    elif usual[-1] > usual[0]:  # otherwise all rows of D^u look the same, and none is novel
-        for i in range(len(scores)):
-            rescaled[i] = min(max((scores[i] - usual[0]) / (usual[-1] - usual[0]), 0), 1)
+    rescaled = np.empty(len(scores), dtype=np.float32)
+    for i in range(len(scores)):
+        rescaled[i] = _rescaled(scores[i], usual, scaling)
     return rescaled
+
+
+@compiled_exactly
+def _rescaled(score: np.float32, usual: Floats, scaling: int) -> float:
+    if scaling == AS_THEY_ARE:
+        return float(score)
+    if scaling == RANK:
+        low, high = 0, len(usual)  # between which the number of lower scores lies
+        while low < high:
+            middle = (low + high) // 2
+            if usual[middle] < score:
+                low = middle + 1
+            else:
+                high = middle
+        return low / len(usual)
+    lowest, highest = usual[0], usual[len(usual) - 1]
+    if not highest > lowest:  # every row of D^u looks the same, and none is novel
+        return 0.0
+    return min(max(float((score - lowest) / (highest - lowest)), 0.0), 1.0)

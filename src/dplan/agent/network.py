@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels import perceptron
-from dplan._kernels.compile import compiled
+from dplan._kernels.compile import compiled_exactly
 from dplan._kernels.perceptron import Floats, Sizes
 
 N_ACTIONS = 2
@@ -50,24 +50,16 @@ def new_agent(n_columns: int, hidden_units: tuple[int, ...], rng: np.random.Gene
     return Agent(sizes, theta, *zeros)
 
 
-@compiled
-def greedy_action(agent: Agent, row: Floats) -> int:
-    """Return argmax_a Q(s, a; θ) for one row, given as a 1 × columns array."""
-    values = perceptron.outputs(agent.theta, agent.sizes, row)
-    return int(values[0, 1] > values[0, 0])
+@compiled_exactly
+def target_value(agent: Agent, rows: Floats, row: int, known: Floats) -> float:
+    """Return max_a Q̂(s, a; θ⁻) of a row, and keep it in `known`, which is NaN where a row was not asked about yet."""
+    if np.isnan(known[row]):
+        values = perceptron.outputs(agent.target, agent.sizes, rows[row : row + 1])
+        known[row] = max(values[0, 0], values[0, 1])
+    return float(known[row])
 
 
-@compiled
-def target_values(agent: Agent, rows: Floats) -> Floats:
-    """Return max_a Q̂(s, a; θ⁻) for each row."""
-    values = perceptron.outputs(agent.target, agent.sizes, rows)
-    best = np.empty(len(rows), dtype=np.float32)
-    for i in range(len(rows)):
-        best[i] = max(values[i, 0], values[i, 1])
-    return best
-
-
-@compiled
+@compiled_exactly
 def learn(
     agent: Agent,
     rows: Floats,
@@ -78,14 +70,14 @@ def learn(
 ) -> float:
     """Take one gradient step on the mean of ½ (y - Q(s, a; θ))², and return that mean."""
     passed = perceptron.forward(agent.theta, agent.sizes, rows, learning.dropout, rng)
-    values = passed[len(passed) - 1]
-    slopes = np.zeros_like(values)
+    values = perceptron.passed_on(passed, agent.sizes, len(agent.sizes) - 2, len(rows))
+    slopes = np.zeros(values.shape, dtype=np.float32)
     loss = 0.0
     for i in range(len(rows)):
         error = values[i, actions[i]] - targets[i]
         slopes[i, actions[i]] = error / np.float32(len(rows))
         loss += 0.5 * error * error
-    perceptron.backward(agent.theta, agent.sizes, passed, slopes, learning.dropout, agent.gradient)
+    perceptron.backward(agent.theta, agent.sizes, rows, passed, slopes, learning.dropout, agent.gradient)
     if learning.l2 > 0:
         perceptron.add_weight_decay(agent.theta, agent.sizes, learning.l2, agent.gradient)
     if learning.optimizer == DQN:

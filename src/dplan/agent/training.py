@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels import perceptron
-from dplan._kernels.compile import compiled
+from dplan._kernels.compile import compiled, compiled_exactly
 from dplan._kernels.perceptron import Floats
 from dplan.agent.environment import (
     ANOMALOUS,
@@ -21,12 +21,11 @@ from dplan.agent.environment import (
     draw_next,
     draw_stretch,
     external_reward,
-    is_labelled,
     proximate,
     random_unlabelled,
 )
 from dplan.agent.intrinsic import Novelty, intrinsic_reward, refresh
-from dplan.agent.network import Agent, Learning, greedy_action, learn, target_values
+from dplan.agent.network import Agent, Learning, learn, target_value
 
 # θ does not change during the warm-up, so the embedding ψ is computed once and kept if it is no larger than this.
 _KEPT_EMBEDDING_BYTES = 100_000_000
@@ -66,6 +65,16 @@ class Kept(NamedTuple):
     embedded: Floats  # empty if it is not kept
 
 
+class Sums(NamedTuple):
+    """What is summed up over the steps of an episode; kernels know the sums by number."""
+
+    reward: float
+    loss: float
+    learned: float  # steps
+    anomalous: float  # actions
+    labelled: float  # rows
+
+
 class Episode(NamedTuple):
     """Metrics of one episode."""
 
@@ -102,6 +111,11 @@ def train(
     if schedule.intrinsic_reward:
         refresh(novelty, world, agent.theta, agent.sizes, rng)
     nothing = np.empty((0, agent.sizes[-2]), dtype=np.float32)
+    known = np.full(
+        len(world.rows), np.nan, dtype=np.float32
+    )  # max_a Q̂(s, a; θ⁻) per row: θ⁻ mostly stands still
+    if not agent.target.any():
+        known[:] = 0
     for first_step in range(0, schedule.n_steps, schedule.episode_steps):  # line 4
         n_steps = min(schedule.episode_steps, schedule.n_steps - first_step)
         warming_up = first_step < schedule.warmup_steps
@@ -109,15 +123,60 @@ def train(
             start = draw_stretch(world, rng)
             keeping = warming_up and _keeping_pays(agent, world, schedule)
             kept = Kept(start, embed_stretch(agent, world, start) if keeping else nothing)
-        yield Episode(
-            *run_episode(
-                agent, world, novelty, memory, schedule, learning, batch_size, first_step, n_steps, kept, rng
+        row = random_unlabelled(world, rng)  # line 5
+        sums = np.zeros(len(Sums._fields))
+        for begin, end in _between_updates(schedule, first_step, first_step + n_steps):
+            row = run_steps(
+                agent,
+                world,
+                novelty,
+                memory,
+                schedule,
+                learning,
+                batch_size,
+                begin,
+                end,
+                end == first_step + n_steps,
+                known,
+                row,
+                kept,
+                sums,
+                rng,
             )
-        )
+            if end == schedule.n_steps:
+                break  # what changes here would be used by later steps
+            # Before the first learning step θ is what the forest was fitted in.
+            moved = end > schedule.warmup_steps
+            if schedule.intrinsic_reward and moved and end % schedule.novelty_update_steps == 0:
+                refresh(novelty, world, agent.theta, agent.sizes, rng)  # line 17
+            if end % schedule.target_update_steps == 0:
+                agent.target[:] = agent.theta  # line 18
+                known[:] = np.nan
+                revalue(agent, world, memory, min(end, len(memory.rows)), learning.discount, known)
+        yield _summary(Sums(*sums.tolist()), n_steps, epsilon_at(first_step + n_steps, schedule))
 
 
-@compiled
-def run_episode(
+def _between_updates(schedule: Schedule, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """Cut steps into stretches in which neither the forest nor the target network changes."""
+    periods = (schedule.novelty_update_steps, schedule.target_update_steps)
+    while begin < end:
+        stop = min(end, *(begin - begin % period + period for period in periods))
+        yield begin, stop
+        begin = stop
+
+
+def _summary(sums: Sums, n_steps: int, epsilon: float) -> Episode:
+    return Episode(
+        reward=sums.reward,
+        loss=sums.loss / sums.learned if sums.learned else np.nan,
+        epsilon=epsilon,
+        anomalous_actions=sums.anomalous / n_steps,
+        labelled_rows=sums.labelled / n_steps,
+    )
+
+
+@compiled_exactly
+def run_steps(
     agent: Agent,
     world: World,
     novelty: Novelty,
@@ -125,42 +184,41 @@ def run_episode(
     schedule: Schedule,
     learning: Learning,
     batch_size: int,
-    first_step: int,
-    n_steps: int,
+    begin: int,
+    end: int,
+    ends_episode: bool,
+    known: Floats,
+    row: int,
     kept: Kept,
+    sums: NDArray[np.float64],
     rng: np.random.Generator,
-) -> tuple[float, float, float, float, float]:
-    """Run the steps of one episode and return the fields of `Episode`."""
-    total_reward, total_loss, n_anomalous, n_labelled, n_learned = 0.0, 0.0, 0, 0, 0
-    row = random_unlabelled(world, rng)  # line 5
-    for step in range(first_step, first_step + n_steps):  # line 6
+) -> int:
+    """Run some steps from a row on, add to the episode's `Sums`, and return the row that comes next."""
+    batch = np.empty((batch_size, world.rows.shape[1]), dtype=np.float32)
+    actions = np.empty(batch_size, dtype=np.int8)
+    targets = np.empty(batch_size, dtype=np.float32)
+    for step in range(begin, end):  # line 6
         action = select_action(agent, world, row, epsilon_at(step, schedule), rng)  # lines 7 and 8
         still = step < schedule.warmup_steps  # no learning yet, so θ has not changed
         next_row = next_observation(agent, world, row, action, kept, still, rng)  # lines 9 and 10
-        reward = external_reward(is_labelled(world, row), action)
+        labelled = row < world.n_labelled
+        reward = external_reward(labelled, action)
         if schedule.intrinsic_reward:
             reward += intrinsic_reward(novelty, world, agent.sizes, row)  # lines 11 and 12
-        terminal = step == first_step + n_steps - 1
-        store(
-            memory, step, row, action, reward, next_row, terminal, agent, world, learning.discount
-        )  # line 13
+        terminal = ends_episode and step == end - 1
+        future = 0.0
+        if not terminal:
+            future = learning.discount * target_value(agent, world.rows, next_row, known)
+        store(memory, step, row, action, reward, next_row, terminal, future)  # line 13
         if not still:
-            size = min(step + 1, len(memory.rows))
-            total_loss += replay(agent, world, memory, size, batch_size, learning, rng)  # lines 14 to 16
-            n_learned += 1
-        done = step + 1
-        # Before the first gradient step, θ is still the one that the forest was grown with: nothing to refresh.
-        if schedule.intrinsic_reward and done % schedule.novelty_update_steps == 0 and not still:
-            refresh(novelty, world, agent.theta, agent.sizes, rng)  # line 17
-        if done % schedule.target_update_steps == 0:
-            update_target(agent, world, memory, min(done, len(memory.rows)), learning.discount)  # line 18
-        total_reward += reward
-        n_anomalous += action == ANOMALOUS
-        n_labelled += is_labelled(world, row)
+            draw_batch(memory, min(step + 1, len(memory.rows)), world, batch, actions, targets, rng)
+            sums[1] += learn(agent, batch, actions, targets, learning, rng)  # lines 14 to 16
+            sums[2] += 1
+        sums[0] += reward
+        sums[3] += action == ANOMALOUS
+        sums[4] += labelled
         row = next_row
-    mean_loss = total_loss / n_learned if n_learned > 0 else np.nan
-    epsilon = epsilon_at(first_step + n_steps, schedule)
-    return total_reward, mean_loss, epsilon, n_anomalous / n_steps, n_labelled / n_steps
+    return row
 
 
 @compiled
@@ -170,15 +228,16 @@ def epsilon_at(step: int, schedule: Schedule) -> float:
     return schedule.epsilon_start * (1.0 - progress) + schedule.epsilon_end * progress
 
 
-@compiled
+@compiled_exactly
 def select_action(agent: Agent, world: World, row: int, epsilon: float, rng: np.random.Generator) -> int:
     """Choose a random action with probability ε, otherwise the greedy one."""
     if rng.random() < epsilon:
         return int(rng.random() * 2)
-    return greedy_action(agent, world.rows[row : row + 1])
+    values = perceptron.outputs(agent.theta, agent.sizes, world.rows[row : row + 1])
+    return int(values[0, 1] > values[0, 0])
 
 
-@compiled
+@compiled_exactly
 def next_observation(
     agent: Agent, world: World, row: int, action: int, kept: Kept, still: bool, rng: np.random.Generator
 ) -> int:
@@ -217,7 +276,7 @@ def embed_stretch(agent: Agent, world: World, start: int) -> Floats:
     return embedded
 
 
-@compiled
+@compiled_exactly
 def store(
     memory: Memory,
     step: int,
@@ -226,53 +285,43 @@ def store(
     reward: float,
     next_row: int,
     terminal: bool,
-    agent: Agent,
-    world: World,
-    discount: float,
+    future: float,
 ) -> None:
-    """Store a transition, with the discounted target value of its next row."""
+    """Put a transition into the memory, with the discounted value of what follows."""
     slot = step % len(memory.rows)
     memory.rows[slot] = row
     memory.actions[slot] = action
     memory.rewards[slot] = reward
     memory.next_rows[slot] = next_row
     memory.terminal[slot] = terminal
-    memory.future[slot] = 0
-    if not terminal:
-        memory.future[slot] = discount * target_values(agent, world.rows[next_row : next_row + 1])[0]
+    memory.future[slot] = future
 
 
-@compiled
-def replay(
-    agent: Agent,
-    world: World,
+@compiled_exactly
+def draw_batch(
     memory: Memory,
     size: int,
-    batch_size: int,
-    learning: Learning,
+    world: World,
+    rows: Floats,
+    actions: NDArray[np.int8],
+    targets: Floats,
     rng: np.random.Generator,
-) -> float:
-    """Learn from a minibatch, drawn with replacement, and return its loss."""
-    n_columns = world.rows.shape[1]
-    rows = np.empty((batch_size, n_columns), dtype=np.float32)
-    actions = np.empty(batch_size, dtype=np.int8)
-    targets = np.empty(batch_size, dtype=np.float32)
-    for i in range(batch_size):
+) -> None:
+    """Draw a minibatch from the first transitions of the memory, with replacement."""
+    for i in range(len(rows)):
         slot = int(rng.random() * size)
         source = world.rows[memory.rows[slot]]
-        for column in range(n_columns):
+        for column in range(rows.shape[1]):
             rows[i, column] = source[column]
         actions[i] = memory.actions[slot]
         targets[i] = memory.rewards[slot] + memory.future[slot]  # line 15
-    return learn(agent, rows, actions, targets, learning, rng)
 
 
-@compiled
-def update_target(agent: Agent, world: World, memory: Memory, size: int, discount: float) -> None:
-    """Set θ⁻ = θ, and recompute the target values of all stored transitions."""
-    agent.target[:] = agent.theta
+@compiled_exactly
+def revalue(agent: Agent, world: World, memory: Memory, size: int, discount: float, known: Floats) -> None:
+    """Value what follows each stored transition anew, because θ⁻ has changed."""
     for slot in range(size):
         memory.future[slot] = 0
         if not memory.terminal[slot]:
             next_row = memory.next_rows[slot]
-            memory.future[slot] = discount * target_values(agent, world.rows[next_row : next_row + 1])[0]
+            memory.future[slot] = discount * target_value(agent, world.rows, next_row, known)

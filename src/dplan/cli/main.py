@@ -11,6 +11,7 @@ from dplan.cli.benchmark import benchmark
 from dplan.cli.data import data
 from dplan.cli.demo import demo
 from dplan.cli.detectors import detectors
+from dplan.cli.doctor import doctor
 from dplan.cli.example import example
 from dplan.cli.export import export
 from dplan.cli.fit import fit
@@ -26,5 +27,18 @@ def main() -> None:
     """Find anomalies in a table, given a few known anomalies and many unlabelled rows."""
 
 
-for command in (fit, score, report, update, export, inspect, example, demo, detectors, data, benchmark):
+for command in (
+    fit,
+    score,
+    report,
+    update,
+    export,
+    inspect,
+    example,
+    demo,
+    detectors,
+    doctor,
+    data,
+    benchmark,
+):
     main.add_command(command)

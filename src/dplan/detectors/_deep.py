@@ -64,12 +64,16 @@ def train(
     """Train the network in place and yield the mean loss of each epoch, weight decay included."""
     sizes, theta, l2, n_decayed, frozen = network
     gradient = np.zeros_like(theta)
+    rng = np.random.default_rng(0)  # of which nothing is drawn: there is no dropout
     for _ in range(n_epochs):
         total = 0.0
         for _ in range(epoch_batches):
-            passed = tuple(perceptron.forward(theta, sizes, sampler(), 0.0, None))
-            mean_loss, slopes = loss(passed[-1])
-            penalty = perceptron.backward_with_decay(theta, sizes, passed, slopes, n_decayed, l2, gradient)
+            rows = sampler()
+            passed = perceptron.forward(theta, sizes, rows, 0.0, rng)
+            mean_loss, slopes = loss(perceptron.passed_on(passed, sizes, len(sizes) - 2, len(rows)))
+            penalty = perceptron.backward_with_decay(
+                theta, sizes, rows, passed, slopes, n_decayed, l2, gradient
+            )
             gradient[frozen] = 0
             step(theta, gradient)
             total += mean_loss + penalty

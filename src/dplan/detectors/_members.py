@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
 from dplan._kernels.perceptron import Floats
@@ -31,6 +30,8 @@ class Member(NamedTuple):
 
 def boosted_trees(rows: Floats, known: NDArray[np.bool_], n_rounds: int, rng: np.random.Generator) -> Trees:
     """Learn the log odds of being a known anomaly, by boosted trees that each see a part of the columns."""
+    from sklearn.ensemble import HistGradientBoostingClassifier  # here, because scoring goes without it
+
     model = HistGradientBoostingClassifier(
         max_iter=n_rounds,
         l2_regularization=1.0,  # as in BoostedBaseline, and for the same reason

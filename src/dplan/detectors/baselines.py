@@ -6,9 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from dplan._kernels.perceptron import Floats
@@ -85,6 +83,8 @@ class LogisticBaseline(Detector):
         check_integer("max_iter", self.max_iter, minimum=1)
 
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
+        from sklearn.linear_model import LogisticRegression  # here, because scoring goes without it
+
         rows = self._arrange(X)
         anomalous = np.zeros(len(X), dtype=bool)
         anomalous[labelled_or_stand_ins(rows, labels, rng)[0]] = True
@@ -186,6 +186,10 @@ class BoostedBaseline(Detector):
             )
             self.booster_.fit(rows, anomalous)
         else:
+            from sklearn.ensemble import (
+                HistGradientBoostingClassifier,
+            )  # here, because scoring goes without it
+
             model = HistGradientBoostingClassifier(
                 max_iter=int(self.n_estimators),
                 learning_rate=float(self.learning_rate),

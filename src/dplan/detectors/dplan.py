@@ -1,5 +1,6 @@
 """DPLAN: deep Q-learning with partially labelled anomalies (Pang et al., KDD 2021)."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 
 from dplan._kernels import perceptron, product
 from dplan._kernels.perceptron import Floats
+from dplan._kernels.scaling import no_scale
 from dplan.agent.environment import ANOMALOUS, SAMPLERS, STRETCH_ROWS, World, ring_order
 from dplan.agent.intrinsic import FEATURES, SCALINGS, new_novelty
 from dplan.agent.network import N_ACTIONS, OPTIMIZERS, Learning, new_agent
@@ -238,6 +240,20 @@ class DPLAN(ContinuingDetector):
 
     def _resume(self, X: NDArray[np.floating], labels: NDArray[np.int64], rng: np.random.Generator) -> None:
         self._train(X, labels, rng, self.weights_)
+
+    def _train_on_scaled(
+        self,
+        rows: Floats,
+        labels: NDArray[np.int64],
+        rng: np.random.Generator,
+        weights: Floats | None = None,
+    ) -> None:
+        """Train, as a member of an ensemble, on rows that are checked and scaled already; set no threshold."""
+        self.n_features_in_ = rows.shape[1]
+        self.column_low_, self.column_inverse_ = no_scale(rows.shape[1])
+        self.history_ = {}
+        self._started = time.perf_counter()
+        self._train(rows, labels, rng, weights)
 
     def _train(
         self,

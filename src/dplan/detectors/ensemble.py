@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from dplan._kernels import product
 from dplan._kernels.perceptron import Floats
-from dplan._kernels.scaling import no_scale
 from dplan._kernels.trees import join_trees, sum_of_leaves
 from dplan.agent.environment import ANOMALOUS
-from dplan.detectors._base import Indices
-from dplan.detectors._checks import check_integer, check_n_jobs, check_number
+from dplan.detectors._base import Callback, Indices
+from dplan.detectors._checks import as_generator, check_integer, check_n_jobs, check_number
 from dplan.detectors._explorers import EXPLORERS, Explorers, as_members, draw_rows, grown_forest
 from dplan.detectors._fitted_ensemble import FittedEnsemble, agent_sizes
 from dplan.detectors._isolation import labelled_or_stand_ins
@@ -231,32 +230,31 @@ class DPLANEnsemble(FittedEnsemble):
             usual_scores, held_out_scores = sum_of_leaves(trees, usual), sum_of_leaves(trees, held_out)
             return standardised(job.kind, None, trees, usual_scores, held_out_scores)
         place = 2 * job.number + (job.kind == "fast")
-        agent = self._agent(job, earlier[place] if place < len(earlier) else None)
-        agent.set_params(callback=lambda *_: stop.is_set())
-        agent.partial_fit(rows, known.astype(np.int64))  # without weights, this is fit
+        agent = self._agent(job.kind, lambda *_: stop.is_set())
+        # Rows are checked and scaled already, and an agent needs no threshold of its own: this is all of its fit.
+        agent._train_on_scaled(
+            rows,
+            known.astype(np.int64),
+            as_generator(job.rng),
+            earlier[place] if place < len(earlier) else None,
+        )
         values = [
             product.outputs(agent.weights_, agent.layer_sizes_, part)[:, ANOMALOUS]
             for part in (usual, held_out)
         ]
         return standardised(job.kind, agent.weights_, None, *values)
 
-    def _agent(self, job: Job, theta: Floats | None) -> DPLAN:
-        agent = DPLAN(
+    def _agent(self, kind: str, callback: Callback) -> DPLAN:
+        return DPLAN(
             hidden_units=int(self.hidden_units),
             n_steps=int(self.n_steps),
             warmup_steps=int(self.warmup_steps),
             n_trees=int(self.n_trees),
             tree_size=int(self.tree_size),
-            scale=False,  # rows are scaled already
-            random_state=job.rng,
-            **(_FAST if job.kind == "fast" else _SLOW),
+            scale=False,
+            callback=callback,
+            **(_FAST if kind == "fast" else _SLOW),
         )
-        if theta is not None:
-            n_columns = int(self.n_features_in_)
-            agent.weights_, agent.layer_sizes_ = theta, agent_sizes(n_columns, int(self.hidden_units))
-            agent.n_features_in_, agent.history_ = n_columns, {}
-            agent.column_low_, agent.column_inverse_ = no_scale(n_columns)
-        return agent
 
     def _assemble(self, agents: Sequence[Member], explorers: Sequence[Member]) -> None:
         """Put what agents learned into plain arrays, and weigh all members."""

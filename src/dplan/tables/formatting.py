@@ -1,13 +1,17 @@
 """Values and reasons in words."""
 
+from __future__ import annotations
+
 import datetime
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dplan._kernels.perceptron import Floats
 from dplan.tables.columns import Column
+
+if TYPE_CHECKING:
+    from dplan._kernels.perceptron import Floats
 
 __all__ = ["day", "number", "reason", "typical", "value"]
 
