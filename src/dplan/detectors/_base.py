@@ -24,6 +24,7 @@ from dplan.detectors._checks import (
     as_generator,
     check_flag,
     check_labels,
+    check_not_diverged,
     check_number,
     explain_texts,
     usable_labels,
@@ -326,11 +327,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         if len(rows) > _REFERENCE_ROWS:
             rows = rng.choice(rows, _REFERENCE_ROWS, replace=False)
         scores = self._in_blocks(X, self._score, rows)
-        if not np.isfinite(scores).all():
-            raise ValueError(
-                f"{type(self).__name__}'s weights grew beyond all bounds in training. "
-                "Leave scale=True, or lower the learning rate."
-            )
+        check_not_diverged(scores, type(self).__name__)
         self.offset_ = float(np.quantile(-scores, self.contamination))
         self.score_quantiles_ = np.quantile(scores, _SHARES)
 

@@ -220,3 +220,11 @@ def as_generator(random_state: Any) -> np.random.Generator:
         "random_state must be None, a whole number of at least 0, or a NumPy RandomState or Generator, "
         f"got {random_state!r}."
     )
+
+
+def check_not_diverged(scores: NDArray[np.floating], name: str) -> None:
+    """Raise if a detector that has just learned gives scores that are not finite."""
+    if not np.isfinite(scores).all():
+        raise ValueError(
+            f"{name}'s weights diverged during training. Leave scale=True, or lower the learning rate."
+        )
