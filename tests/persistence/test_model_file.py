@@ -195,9 +195,9 @@ def test_huge_or_senseless_sizes_are_refused_without_allocating(header, tmp_path
 
 def test_a_huge_header_length_and_a_huge_sparse_file_are_refused(tmp_path):
     path = tmp_path / "m.dplan"
-    for length in (2**63, 2**40, 10**8):
+    for length, why in ((2**63, "at most"), (10**8, "at most"), (10**6, "longer than the file")):
         path.write_bytes(length.to_bytes(8, "little") + b'{"__metadata__":{"sha256":"' + b"0" * 100)
-        with pytest.raises(ModelFileError, match="longer than the file"):
+        with pytest.raises(ModelFileError, match=why):
             dplan.load(path)
     with path.open("r+b") as file:
         file.truncate(2**40)
@@ -299,20 +299,21 @@ def test_an_ensemble_is_whole_after_loading(tmp_path):
 @pytest.mark.parametrize("name", ["IForest", "BoostedBaseline", "DPLANEnsemble"])
 def test_trees_that_point_outside_or_in_circles_are_refused(name, tmp_path):
     path = tmp_path / "m.dplan"
-    for key, place, value in [
-        ("children", (0, 0), 10**6),
-        ("children", (0, 1), -1),
-        ("children", (1, 0), 0),
-        ("features", 0, 99),
-        ("features", 0, -1),
-        ("roots", 0, -5),
-        ("depths", 0, 2**30),
+    for key, place, value, why in [
+        ("children", (0, 0), 10**6, "node 0 has invalid children"),
+        ("children", (0, 1), -1, "node 0 has invalid children"),
+        ("children", (1, 0), 0, "node 1 has invalid children"),
+        ("features", 0, 99, "node 0 tests a column that does not exist"),
+        ("features", 0, -1, "node 0 tests a column that does not exist"),
+        ("roots", 0, -5, "the root of tree 0 does not exist"),
+        ("depths", 0, 2**30, "tree 0 has a depth of ., but the file says 1,073,741,824"),
+        ("depths", 0, 0, "tree 0 has a depth of ., but the file says 0"),
     ]:
         quick_model(name)[0].save(path)
         changed(
             path, lambda d, t, key=key, place=place, value=value: t[f"trees_.{key}"].__setitem__(place, value)
         )
-        with pytest.raises(ModelFileError, match="invalid child indices"):
+        with pytest.raises(ModelFileError, match=why):
             dplan.load(path)
 
 

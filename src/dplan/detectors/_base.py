@@ -6,6 +6,7 @@
 import inspect
 import logging
 import re
+import sys
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -26,11 +27,13 @@ from dplan.detectors._checks import (
     as_generator,
     check_flag,
     check_labels,
+    check_not_diverged,
     check_number,
     usable_labels,
 )
 from dplan.detectors._saving import COLUMNS, Array, Field, Number, save
 from dplan.detectors._terms import ScoreTerm, Term
+from dplan.exceptions import NonFiniteScoreError
 
 logger = logging.getLogger("dplan")
 
@@ -91,13 +94,12 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
     _saved: ClassVar[dict[str, Field]] = {
         "offset_": Number(),
-        "column_low_": Array(np.float64, (COLUMNS,)),
-        "column_inverse_": Array(np.float64, (COLUMNS,)),
+        "column_low_": Array(np.float64, (COLUMNS,), largest=sys.float_info.max),
+        "column_inverse_": Array(np.float64, (COLUMNS,), lowest=0.0, largest=sys.float_info.max),
         "score_quantiles_": Array(np.float64, (len(_SHARES),), optional=True),
     }
-    _renamed: ClassVar[
-        Mapping[str, str]
-    ] = {}  # old name: new name, of parameters and fitted attributes in older files
+    # Old name: new name, of parameters and fitted attributes in older files.
+    _renamed: ClassVar[Mapping[str, str]] = {}
 
     scale: bool = True
     contamination: float = 0.02
@@ -142,6 +144,15 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     def _expected_rounds(self) -> int:
         """Return how often `_record` will be called, for progress bars."""
         return 1
+
+    def _row_steps(self) -> int:
+        """Return about how many steps scoring a row takes at most: once past every fitted number.
+
+        It bounds the memory of scoring as well, where a step leaves no more than a few bytes behind.
+        """
+        return sum(
+            kind.size(getattr(self, name)) for name, kind in self._saved.items() if hasattr(self, name)
+        )
 
     def _check_can_be_saved(self) -> None:
         """Raise TypeError if a fitted detector cannot be saved."""
@@ -286,7 +297,21 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         check_is_fitted(self, "history_")
         # NaN and infinity are found in the pass that scales the values.
         table = self._validated(X, ensure_all_finite=False, reset=False)
-        return score_in_blocks(table, self.column_low_, self.column_inverse_, score)
+        scores = self._in_blocks(table, score)
+        finite = np.isfinite(scores)
+        if not finite.all():
+            row = int(np.argmin(finite))
+            raise NonFiniteScoreError(row, float(scores[row]))
+        return scores
+
+    def _in_blocks(
+        self,
+        X: NDArray[np.floating],
+        score: Callable[[Floats], NDArray[np.floating]],
+        rows: Indices | None = None,
+    ) -> NDArray[np.float64]:
+        with np.errstate(all="ignore"):  # callers check for non-finite scores
+            return score_in_blocks(X, self.column_low_, self.column_inverse_, score, rows, self._row_steps())
 
     def _checked_rng(self) -> np.random.Generator:
         """Check all parameters; return a generator made from `random_state`."""
@@ -328,12 +353,8 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         rows = others if len(others) else unlabelled
         if len(rows) > _REFERENCE_ROWS:
             rows = rng.choice(rows, _REFERENCE_ROWS, replace=False)
-        scores = score_in_blocks(X, self.column_low_, self.column_inverse_, self._score, rows)
-        if not np.isfinite(scores).all():
-            raise ValueError(
-                f"the weights of {type(self).__name__} diverged during training. "
-                "Use scale=True or a lower learning rate."
-            )
+        scores = self._in_blocks(X, self._score, rows)
+        check_not_diverged(scores, type(self).__name__)
         self.offset_ = float(np.quantile(-scores, self.contamination))
         self.score_quantiles_ = np.quantile(scores, _SHARES)
 

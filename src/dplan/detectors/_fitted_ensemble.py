@@ -38,11 +38,13 @@ class FittedEnsemble(ContinuingDetector):
         ContinuingDetector._saved
         | NETWORK
         | {
-            "trees_": TreeArrays(),
+            "trees_": TreeArrays(may_be_empty=True),
             "neighbours_": Array(shape=(None, None, COLUMNS)),
-            "forest_": TreeArrays(),
-            "average_path_length_": Number(),
-            **dict.fromkeys(("member_medians_", "member_scales_", "member_weights_"), Array(np.float64)),
+            "forest_": TreeArrays(lowest=0),
+            "average_path_length_": Number(lowest=0),
+            "member_medians_": Array(np.float64),
+            "member_scales_": Array(np.float64, lowest=0),
+            "member_weights_": Array(np.float64, lowest=0),
         }
     )
 
@@ -105,6 +107,10 @@ class FittedEnsemble(ContinuingDetector):
         mean = weighted_sum(scores, weights)
         return np.sqrt(weighted_sum((scores - mean) ** 2, weights))
 
+    def _row_steps(self) -> int:
+        # For each member and row, a few scores are in memory at the same time.
+        return super()._row_steps() + 32 * len(self.member_weights_)
+
     def _terms(self) -> Sequence[Term]:
         # Standardising a member and multiplying by its weight is one factor and one constant.
         factors = self.member_weights_ / self.member_scales_
@@ -150,16 +156,12 @@ class FittedEnsemble(ContinuingDetector):
             raise ValueError(f"layer_sizes_ {sizes} do not match the network agents")
         n_trees = len(self.trees_.roots)
         n_boosted = len(self.member_weights_) - n_networks - len(EXPLORERS)
-        if n_boosted < 0 or (n_trees % n_boosted if n_boosted else n_trees):
-            raise ValueError("the number of trees does not match the agents")
+        if n_boosted < 0 or n_trees < n_boosted or (n_trees % n_boosted if n_boosted else n_trees):
+            raise ValueError(f"trees_ has {n_trees:,} trees, which do not match {n_boosted:,} tree agents")
         for name in ("member_medians_", "member_scales_"):
             same(getattr(self, name).shape, self.member_weights_.shape, name)
-        if (
-            len(self.forest_.roots) == 0
-            or self.average_path_length_ <= 0
-            or not (self.member_scales_ > 0).all()
-        ):
-            raise ValueError("the forest is empty, or a path length or scale is not positive")
+        if self.average_path_length_ == 0 or (self.member_scales_ == 0).any():
+            raise ValueError("average_path_length_ or one of the member_scales_ is 0")
 
     def _n_networks(self) -> int:
         return int(self.layer_sizes_[-1]) // N_ACTIONS

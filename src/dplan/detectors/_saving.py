@@ -4,8 +4,9 @@ Kernels do not check bounds when they traverse trees and networks, so nothing fr
 """
 
 import math
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -15,8 +16,12 @@ from numpy.typing import NDArray
 
 from dplan._kernels.trees import Trees
 from dplan.detectors._registry import entry_of
+from dplan.detectors._tree_checks import check_trees
 from dplan.persistence import model_file
 from dplan.persistence.container import Tensors
+
+_LARGEST = 1e100  # far larger than any fitted value, and small enough for finite sums
+_MOST_LAYERS = 100  # far more than any network has; finding a layer's weights takes a step per layer
 
 COLUMNS = "columns"  # in a shape: the number of columns of the detector
 
@@ -42,11 +47,16 @@ class Field(Protocol):
     def take(self, name: str, stored: Stored) -> Any:
         """Return what is stored, checked."""
 
+    def size(self, value: Any) -> int:
+        """Return the number of stored values, which bounds the work to score a row."""
 
+
+@dataclass(frozen=True)
 class Number:
-    """A fitted attribute that is a number."""
+    """A fitted attribute that is a number of at least `lowest`."""
 
-    optional = False
+    lowest: float = -math.inf
+    optional: bool = False
 
     def put(self, name: str, value: Any, stored: Stored) -> None:
         """Store it."""
@@ -55,19 +65,30 @@ class Number:
     def take(self, name: str, stored: Stored) -> Any:
         """Return what is stored, checked."""
         number = stored.numbers[name]
-        if not isinstance(number, int | float) or not math.isfinite(number):
+        if type(number) not in (int, float):
             raise ValueError(f"{name} is not a number")
-        return number
+        if not max(self.lowest, -_LARGEST) <= number <= _LARGEST:
+            raise ValueError(f"{name} is {str(number)[:20]}, which is out of range")
+        return float(number)
+
+    def size(self, value: Any) -> int:
+        """See `Field`."""
+        return 1
 
 
 @dataclass(frozen=True)
 class Array:
-    """A fitted attribute that is an array. A length in its shape is an integer, `COLUMNS`, or None for any except 0."""
+    """A fitted attribute that is an array. A length in its shape is an integer, `COLUMNS`, or None for any except 0.
+
+    Values are at least `lowest`, and at most `largest` in absolute value, which may be infinite.
+    """
 
     dtype: Any = np.float32
     shape: tuple[int | str | None, ...] = (None,)
     optional: bool = False
     may_be_empty: bool = False
+    lowest: float = -math.inf
+    largest: float = _LARGEST
 
     def put(self, name: str, value: Any, stored: Stored) -> None:
         """Store it."""
@@ -79,16 +100,29 @@ class Array:
         expected = tuple(stored.n_columns if length == COLUMNS else length for length in self.shape)
         lengths = zip(array.shape, expected, strict=False)
         if len(array.shape) != len(expected) or any(e not in (None, found) for found, e in lengths):
-            raise ValueError(f"{name} has the shape {array.shape}, expected {expected}")
+            wanted = str(expected).replace("None", "any")
+            raise ValueError(f"{name} has the shape {array.shape}, expected {wanted}")
         if array.size == 0 and not self.may_be_empty:
             raise ValueError(f"{name} is empty")
-        return _checked(name, array, self.dtype)
+        same(array.dtype, np.dtype(self.dtype), f"the type of {name}")
+        extremes = (float(array.min()), float(array.max())) if array.size else ()
+        for extreme in extremes:  # both are NaN if any value is
+            if not max(self.lowest, -self.largest) <= extreme <= self.largest:
+                raise ValueError(f"{name} contains {extreme:g}, which is out of range")
+        return array
+
+    def size(self, value: Any) -> int:
+        """See `Field`."""
+        return int(value.size)
 
 
+@dataclass(frozen=True)
 class TreeArrays:
-    """A fitted attribute that is `Trees`, stored as one array per field."""
+    """A fitted attribute that is `Trees`, stored as one array per field; leaf values are at least `lowest`."""
 
-    optional = False
+    lowest: float = -math.inf
+    may_be_empty: bool = False
+    optional: bool = False
 
     def put(self, name: str, value: Any, stored: Stored) -> None:
         """Store them."""
@@ -96,15 +130,21 @@ class TreeArrays:
 
     def take(self, name: str, stored: Stored) -> Trees:
         """Return what is stored, checked."""
-        types = {"thresholds": np.float32, "values": np.float64}
-        trees = Trees(
-            **{
-                key: _checked(f"{name}.{key}", stored.tensors[f"{name}.{key}"], types.get(key, np.int32))
-                for key in Trees._fields
-            }
-        )
-        _check_trees(trees, stored.n_columns)
+        integers = Array(np.int32, may_be_empty=self.may_be_empty)
+        how = {
+            "children": replace(integers, shape=(None, 2)),
+            # An infinite threshold sends all rows of a boosted tree to one side.
+            "thresholds": replace(integers, dtype=np.float32, largest=math.inf),
+            "values": replace(integers, dtype=np.float64, lowest=self.lowest),
+        }
+        parts = {key: how.get(key, integers).take(f"{name}.{key}", stored) for key in Trees._fields}
+        trees = Trees(**parts)
+        check_trees(name, trees, stored.n_columns)
         return trees
+
+    def size(self, value: Any) -> int:
+        """See `Field`."""
+        return len(value.values)
 
 
 # The weights and layers of a network; `check_network` compares the two.
@@ -194,12 +234,12 @@ def load(source: str | Path | bytes) -> SavedModel:
     contents = model_file.read(source)
     with model_file.model_file_errors(contents.name):
         description, tensors = contents.description, contents.tensors
+        for key in ("parameters", "numbers", "history", "summary"):
+            if not isinstance(description[key], dict):
+                raise ValueError(f"{key} is not a JSON object")
         arrays = {key.removeprefix("table."): tensors[key] for key in tensors if key.startswith("table.")}
-        summary = description["summary"]
-        if not isinstance(summary, dict):
-            raise ValueError("summary is not a JSON object")
-        detector = _rebuilt(description, tensors)
-    return SavedModel(detector, description["preparation"], arrays, summary, contents.package)
+        preparation, summary = description["preparation"], description["summary"]
+        return SavedModel(_rebuilt(description, tensors), preparation, arrays, summary, contents.package)
 
 
 def _rebuilt(description: dict[str, Any], tensors: Tensors) -> Any:
@@ -216,8 +256,11 @@ def _rebuilt(description: dict[str, Any], tensors: Tensors) -> Any:
     )
     for key, value in parameters.items():
         parameters[key] = tuple(value) if isinstance(value, list) else value  # JSON has no tuples
+    unknown = sorted(set(parameters) - set(kind._get_param_names()))
+    if unknown:
+        raise ValueError(f"{name} has no parameter {unknown[0]!r}")
     detector = kind(**parameters)
-    detector._check_parameters()
+    detector._checked_rng()
     detector.n_features_in_ = n_features
     stored = Stored(tensors, numbers, n_features)
     for key, how in detector._saved.items():
@@ -226,20 +269,23 @@ def _rebuilt(description: dict[str, Any], tensors: Tensors) -> Any:
     detector._check_saved()
     names = description["feature_names"]
     if names is not None:
+        if not isinstance(names, list) or not all(isinstance(column, str) for column in names):
+            raise ValueError("feature_names must be strings")
         same(len(names), n_features, "feature names")
-        detector.feature_names_in_ = np.array([str(column) for column in names], dtype=object)
-    detector.history_ = {
-        str(key): [math.nan if value is None else float(value) for value in values]
-        for key, values in description["history"].items()
-    }
+        detector.feature_names_in_ = np.array(names, dtype=object)
+    detector.history_ = {key: _rounds(key, values) for key, values in description["history"].items()}
     return detector
 
 
 def check_network(detector: Any, n_outputs: int | None = None) -> None:
     """Raise unless the weights match the layers, and these the columns and the number of outputs."""
-    sizes = detector.layer_sizes_.tolist()
     fewest = 2 if n_outputs is None else 3  # a network with outputs has a hidden layer
-    if len(sizes) < fewest or not all(0 < size < 2**31 for size in sizes):
+    if not fewest <= len(detector.layer_sizes_) <= _MOST_LAYERS:
+        raise ValueError(
+            f"layer_sizes_ has {len(detector.layer_sizes_):,} layers, expected {fewest} to {_MOST_LAYERS}"
+        )
+    sizes = detector.layer_sizes_.tolist()
+    if not all(0 < size < 2**31 for size in sizes):
         raise ValueError(f"invalid layer_sizes_: {sizes}")
     same(sizes[0], detector.n_features_in_, "inputs")
     same(sizes[-1], n_outputs or sizes[-1], "outputs")
@@ -259,35 +305,6 @@ def same(found: object, expected: object, what: str) -> None:
         raise ValueError(f"{what}: expected {expected}, got {found}")
 
 
-def _checked(name: str, array: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    same(array.dtype, np.dtype(dtype), f"the type of {name}")
-    valid = np.isfinite(array)
-    if name.endswith(".thresholds"):  # an infinite threshold sends all rows of a boosted tree to one side
-        valid |= np.abs(array) == np.inf
-    if not valid.all():
-        raise ValueError(f"{name} contains non-finite values")
-    return array
-
-
-def _check_trees(trees: Trees, n_columns: int) -> None:
-    n_nodes = len(trees.values)
-    same(trees.children.shape, (n_nodes, 2), "children")
-    same((trees.features.shape, trees.thresholds.shape), ((n_nodes,), (n_nodes,)), "nodes")
-    places = np.arange(n_nodes)
-    is_leaf = (trees.children == places[:, None]).all(axis=1)
-    # Children come after their parent, so that every traversal ends.
-    is_inner = (trees.children > places[:, None]).all(axis=1) & (trees.children < n_nodes).all(axis=1)
-    inside = (trees.features >= 0) & (trees.features < n_columns)
-    same(trees.depths.shape, (len(trees.roots),), "depths")
-    roots_inside = (trees.roots >= 0) & (trees.roots < n_nodes)
-    roots_inside &= (trees.depths >= 0) & (trees.depths <= n_nodes)
-    if trees.roots.ndim != 1 or not ((is_leaf | is_inner) & inside).all() or not roots_inside.all():
-        raise ValueError("a tree has invalid child indices")
-    # A node must not have two parents: visiting all paths could take forever.
-    if np.bincount(np.append(trees.children[~is_leaf], trees.roots), minlength=1).max() > 1:
-        raise ValueError("a node has two parents")
-
-
 def _plain_parameters(detector: Any) -> dict[str, Any]:
     """Return the parameters as JSON values. Callbacks and generators are not saved."""
     plain = {}
@@ -298,6 +315,16 @@ def _plain_parameters(detector: Any) -> dict[str, Any]:
             value = None
         plain[name] = value
     return plain
+
+
+def _rounds(key: str, values: Any) -> list[float]:
+    """Return the values of a metric, one per round of training."""
+    if not isinstance(values, list) or not all(
+        value is None or (type(value) in (int, float) and abs(value) <= sys.float_info.max)
+        for value in values
+    ):
+        raise ValueError(f"the history of {key!r} is not a list of numbers")
+    return [math.nan if value is None else float(value) for value in values]
 
 
 def _or_none(value: float) -> float | None:

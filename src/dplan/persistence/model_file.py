@@ -60,11 +60,14 @@ def read(source: str | Path | bytes) -> Contents:
     tensors, metadata = container.read(source)
     name = "the model" if isinstance(source, bytes) else Path(source).name
     with model_file_errors(name):
-        description = json.loads(metadata["dplan"])
+        description = container.parsed(metadata["dplan"])
+        if not isinstance(description, dict):
+            raise ValueError("the description is not a JSON object")
         written, package = description["format"], description["package"]
         if type(written) is int and written > FORMAT:
+            newer = container.one_line(f"dplan {package} (format {written})")
             raise ModelFileError(
-                f"{name} was written by dplan {package} (format {written}); "
+                f"{name} was written by {newer}; "
                 f"dplan {__version__} reads formats up to {FORMAT}. Upgrade dplan"
             )
         if written != FORMAT:
@@ -81,11 +84,12 @@ def model_file_errors(name: str) -> Iterator[None]:
     >>> with model_file_errors("m.dplan"):
     ...     {}["weights_"]
     Traceback (most recent call last):
-    dplan.exceptions.ModelFileError: m.dplan is not a valid model file: 'weights_'
+    dplan.exceptions.ModelFileError: m.dplan is not a valid model file: 'weights_' is missing
     """
     try:
         yield
     except ModelFileError:
         raise
     except (LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise ModelFileError(f"{name} is not a valid model file: {error}") from error
+        why = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise ModelFileError(f"{name} is not a valid model file: {container.one_line(why)}") from error

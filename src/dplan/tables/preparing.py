@@ -259,6 +259,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             case {"max_levels": int(max_levels), "named": bool(named), "columns": [_, *_] as entries}:
                 preparer = cls(max_levels=max_levels)
                 preparer.columns_ = [Column.from_dict(entry) for entry in entries]
+                names = [column.name for column in preparer.columns_]
+                if len(set(names)) != len(names):
+                    raise ValueError("two of its columns have the same name")
             case _:
                 raise ValueError(
                     "this is not the state of a TablePreparer: max_levels, named and columns are needed"
