@@ -64,7 +64,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_the_content_reaches_the_disk_before_the_name_does(tmp_path, monkeypatch):
+def test_the_content_is_flushed_before_the_file_is_renamed(tmp_path, monkeypatch):
     calls = []
     fsync, replace = os.fsync, os.replace
 

@@ -19,7 +19,7 @@ with claimed(sys.argv[1]):
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=["SIGKILL", "SIGTERM"])
-def test_a_claim_names_its_holder_and_ends_with_it_however_it_ends(how, tmp_path):
+def test_a_claim_names_its_holder_and_ends_with_the_process(how, tmp_path):
     target = tmp_path / "a.csv"
     with subprocess.Popen([sys.executable, "-c", HOLD, target], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout.readline() == "held\n"
@@ -42,7 +42,7 @@ def test_another_name_of_the_same_file_is_the_same_claim(tmp_path):
         assert real == target.resolve()
 
 
-def test_inputs_are_told_by_identity_and_not_by_name(tmp_path):
+def test_inputs_are_compared_by_identity_and_not_by_name(tmp_path):
     table, hard, soft = (tmp_path / name for name in ("t.csv", "hard.csv", "soft.csv"))
     table.touch()
     hard.hardlink_to(table)
@@ -64,7 +64,7 @@ def test_inputs_are_told_by_identity_and_not_by_name(tmp_path):
         pass
 
 
-def test_what_cannot_be_written_is_refused_before_the_work(tmp_path):
+def test_targets_that_cannot_be_written_raise_before_the_work(tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
     os.mkfifo(tmp_path / "pipe")
@@ -81,7 +81,7 @@ def test_what_cannot_be_written_is_refused_before_the_work(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_permissions_are_looked_at_first(tmp_path):
+def test_permissions_are_checked_first(tmp_path):
     (tmp_path / "file").touch(0o444)
     with pytest.raises(PermissionError, match="read-only"), claimed(tmp_path / "file"):
         pass

@@ -140,7 +140,7 @@ def test_older_files_keep_the_quantiles_of_scores_with_the_table(model, table, t
     scores = model.score(table)
     np.testing.assert_array_equal(TableModel.load(path).percentile(scores), model.percentile(scores))
     _saving.save(path, old, preparation=state, arrays={**arrays, "score_quantiles": quantiles[::-1].copy()})
-    with pytest.raises(ModelFileError, match="not in order"):
+    with pytest.raises(ModelFileError, match="not sorted"):
         TableModel.load(path)
 
 
