@@ -52,7 +52,7 @@ def test_too_little_to_rank_gives_nothing():
 
 
 def column(measure, method):
-    figures = [published.figure("table2", measure, name, method) for name in published.data_sets()]
+    figures = [published.result("table2", measure, name, method) for name in published.data_sets()]
     return np.array([figure.mean for figure in figures])
 
 

@@ -67,7 +67,7 @@ def test_list_of_the_real_data_sets(data_home):
         width = data.features.width
         assert f"columns: {width}, D = {data.dimensions} (paper: {data.source.dimensions})" in lines
         for kind, found in data.counts().items():
-            used = min(found, data.source.cap or found) if kind != "normal" else found
+            used = min(found, data.source.max_rows_per_class or found) if kind != "normal" else found
             (line,) = (line for line in lines if line.startswith(f"{kind}: "))
             assert line.startswith(f"{kind}: {used:,} of {data.source.table_1[kind]:,}")
             assert line.endswith("<- incomplete") == (used < data.source.table_1[kind])
@@ -80,7 +80,7 @@ def test_list_of_an_empty_home(tmp_path):
     result = dplan("list", "--home", tmp_path)
     assert result.exit_code == 0
     for name in ("unsw_nb15", "annthyroid", "har", "covertype"):
-        assert f"{name}: missing; `dplan data fetch {name}`" in result.output
+        assert f"{name}: missing; run `dplan data fetch {name}`" in result.output
     assert "covertype-mini: incomplete, 21,600 rows" in result.output
 
 

@@ -1,7 +1,7 @@
-"""Comparing methods over data sets: Wilcoxon, Friedman, Nemenyi, wins, ties and losses.
+"""Compare methods over data sets: Wilcoxon, Friedman and Nemenyi tests, wins, ties and losses.
 
 A table has one row per data set and one column per method; higher is better. If a value is missing, a
-comparison of two methods leaves the data set out for both, and the comparison of all leaves it out for all.
+comparison of two methods omits the data set for both, and a comparison of all methods omits it for all.
 """
 
 from typing import NamedTuple
@@ -19,11 +19,11 @@ __all__ = [
 ]
 
 Table = NDArray[np.float64]
-_TIE = 0.0005  # what a table with three digits shows as equal
+_TIE = 0.0005  # equal when shown with three digits
 
 
 class WinsTiesLosses(NamedTuple):
-    """How often the first method is above, equal to and below the second."""
+    """How often the first method is better than, equal to and worse than the second."""
 
     wins: int
     ties: int
@@ -44,7 +44,7 @@ class Ranking(NamedTuple):
     pairs : ndarray
         Nemenyi's p-value of each pair of methods.
     n : int
-        Data sets that count.
+        Number of data sets.
     """
 
     ranks: NDArray[np.float64]
@@ -66,7 +66,7 @@ def wilcoxon_p_value(first: Table, second: Table) -> float | None:
     """
     from scipy.stats import wilcoxon
 
-    # Values come from tables, so differences that are equal there must be equal here and not 1e-17 apart.
+    # Round first, so that equal differences in a table are exactly equal here.
     difference = np.round((first - second)[~np.isnan(first - second)], 12)
     difference = difference[difference != 0]
     if not len(difference):
@@ -75,7 +75,7 @@ def wilcoxon_p_value(first: Table, second: Table) -> float | None:
 
 
 def wins_ties_losses(first: Table, second: Table) -> WinsTiesLosses:
-    """Count on how many data sets the first method is above, equal to and below the second.
+    """Count the data sets on which the first method is better than, equal to and worse than the second.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def rank_methods(table: Table, level: float = 0.05) -> Ranking | None:
     Parameters
     ----------
     table : ndarray of shape (n_data_sets, n_methods)
-        Results, NaN where one is missing.
+        Results, NaN if missing.
     level : float, default=0.05
         Level of significance of the critical difference.
 

@@ -145,8 +145,8 @@ def download(
     *,
     sha256: str | None = None,
     progress: Progress | None = None,
-    tries: int = 4,
-    pause: float = 1.0,
+    max_attempts: int = 4,
+    retry_delay: float = 1.0,
     max_bytes: int = _MAX_BYTES,
 ) -> Path:
     """Download a file, or the rest of it.
@@ -161,9 +161,9 @@ def download(
         The hexadecimal checksum that it must have.
     progress : callable, optional
         Called as ``progress(bytes_received, bytes_in_total_or_None)`` while bytes arrive.
-    tries : int, default=4
+    max_attempts : int, default=4
         How often to try; each attempt resumes where the last one stopped.
-    pause : float, default=1.0
+    retry_delay : float, default=1.0
         Seconds before the second attempt; doubled before each further one.
     max_bytes : int, default=2**30
         A larger file is refused.
@@ -182,9 +182,9 @@ def download(
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
-    for attempt in range(tries):
+    for attempt in range(max_attempts):
         if attempt > 0:
-            time.sleep(pause * 2 ** (attempt - 1))
+            time.sleep(retry_delay * 2 ** (attempt - 1))
         try:
             _fetch_rest(url, part, progress, max_bytes)
             break
@@ -204,8 +204,8 @@ def download(
             ) from error
     else:
         raise DownloadError(
-            f"the download of {url} failed {tries} times, last with {problem!r}; {_size(part):,} bytes have arrived: "
-            "run the same command again to resume"
+            f"the download of {url} failed {max_attempts} times, last with {problem!r}; {_size(part):,} bytes "
+            "have arrived; run the same command again to resume"
         ) from problem
     if sha256 is not None and (found := sha256_of(part)) != sha256.lower():
         _remove(part)

@@ -26,7 +26,7 @@ class Dataset:
     Attributes
     ----------
     source : Source
-        Facts about the data set: ``source.label``, ``source.table_1``, ``source.cap``, …
+        Facts about the data set: ``source.label``, ``source.table_1``, ``source.max_rows_per_class``, …
     features : polars.DataFrame
         The columns before preparing, one row per instance; texts are `polars.Enum` over the levels of the
         whole table, so that one-hot encoding gives the same columns whatever rows are drawn.
@@ -231,7 +231,7 @@ def from_source(source: Source, table: pl.DataFrame, path: Path) -> Dataset:
             f"{path} has no column {source.label!r}, so it does not hold {source.name}; "
             f"remove it and run `dplan data fetch {source.name}`"
         )
-    features = table.drop(source.label, *source.aside, strict=False)
+    features = table.drop(source.label, *source.ignored_columns, strict=False)
     texts = [name for name, dtype in features.schema.items() if dtype == pl.String]
     features = features.with_columns(
         features[name].cast(pl.Enum(features[name].unique().drop_nulls().sort())) for name in texts

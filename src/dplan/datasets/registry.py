@@ -24,13 +24,13 @@ class Source:
         The anomaly classes, in the paper's order; class number k of a scenario is the k-th of them.
     table_1 : mapping
         Rows per class in the paper's Table 1; ``"normal"`` counts all normal classes together.
-    cap : int or None
+    max_rows_per_class : int or None
         At most so many rows of an anomaly class are used (paper, appendix).
     n_features : int
         Columns before one-hot encoding.
     dimensions : int
         The paper's D, after one-hot encoding.
-    aside : tuple of str
+    ignored_columns : tuple of str
         Columns that are neither features nor the label.
     sha256 : str or None
         Of the prepared Parquet file that the project's own results were produced with.
@@ -53,8 +53,8 @@ class Source:
     dimensions: int
     citation: str
     licence: str
-    cap: int | None = None
-    aside: tuple[str, ...] = ()
+    max_rows_per_class: int | None = None
+    ignored_columns: tuple[str, ...] = ()
     sha256: str | None = None
     page: str = ""
     archive: str = ""
@@ -88,10 +88,10 @@ _UNSW_NB15 = Source(
         "generic": 3_000,
         "reconnaissance": 3_000,
     },
-    cap=3_000,
+    max_rows_per_class=3_000,
     n_features=42,
     dimensions=196,
-    aside=("id", "label", "partition"),
+    ignored_columns=("id", "label", "partition"),
     citation="N. Moustafa and J. Slay, UNSW-NB15, UNSW Canberra, 2015",
     licence="free for academic research; commercial use by agreement with the authors",
     page="https://research.unsw.edu.au/projects/unsw-nb15-dataset",
@@ -128,7 +128,7 @@ _HAR = Source(
     normal=("walking", "sitting", "standing", "laying"),
     anomalies=("downstairs", "upstairs"),
     table_1={"normal": 7_349, "downstairs": 150, "upstairs": 150},
-    cap=150,
+    max_rows_per_class=150,
     n_features=561,
     dimensions=561,
     citation="D. Anguita et al., Human Activity Recognition Using Smartphones, ESANN 2013",

@@ -48,7 +48,7 @@ class Task:
         Training labels: 0 for unlabelled, k for a labelled anomaly of class k.
     rows, rows_test : ndarray of int
         The row of ``dataset.features`` behind each training and test row; -1 for synthetic rows.
-    hidden_classes : ndarray of int
+    true_classes : ndarray of int
         What each training row really is: 0 normal, k anomaly of class k. For evaluation, never for learning.
     y_test : ndarray of int
         Class numbers of the test rows.
@@ -64,7 +64,7 @@ class Task:
     known: tuple[int, ...]
     y: NDArray[np.int64] = field(repr=False)
     rows: Rows = field(repr=False)
-    hidden_classes: NDArray[np.int64] = field(repr=False)
+    true_classes: NDArray[np.int64] = field(repr=False)
     rows_test: Rows = field(repr=False)
     y_test: NDArray[np.int64] = field(repr=False)
     notes: tuple[str, ...] = ()
@@ -222,7 +222,7 @@ def scenario(
         known=known,
         y=np.concatenate([classes[labelled_rows], np.zeros(len(unlabelled_rows), dtype=np.int64)]),
         rows=np.concatenate([labelled_rows, unlabelled_rows[order]]),
-        hidden_classes=np.concatenate([classes[labelled_rows], unlabelled_classes[order]]),
+        true_classes=np.concatenate([classes[labelled_rows], unlabelled_classes[order]]),
         rows_test=test,
         y_test=classes[test],
         notes=tuple(notes),
@@ -243,8 +243,8 @@ def _split(dataset: Dataset, seed: int) -> tuple[Rows, Rows]:
     kept: list[Rows] = []
     for k in range(len(dataset.anomalies) + 1):
         rows = np.flatnonzero(classes == k)
-        if k > 0 and dataset.source.cap is not None:
-            rows = Stream(seed, _CAP, k).shuffled(rows)[: dataset.source.cap]
+        if k > 0 and dataset.source.max_rows_per_class is not None:
+            rows = Stream(seed, _CAP, k).shuffled(rows)[: dataset.source.max_rows_per_class]
         kept.append(rows)
     rows = np.sort(np.concatenate(kept))
     in_test = split_by_class(classes[rows], dataset.copy_groups[rows], _TEST_SHARE, Stream(seed, _SPLIT))

@@ -67,7 +67,7 @@ def sides(results: Results, suite: str, table: published.Table, metric: str) -> 
     """Return the paper's side and ours, on the data sets that ours has."""
     datasets = results.names(suite, "dataset", published.data_sets())
     methods = methods_of(results, suite)
-    theirs = [[published.figure(table, metric, name, method) for method in methods] for name in datasets]
+    theirs = [[published.result(table, metric, name, method) for method in methods] for name in datasets]
     paper = np.array([[value.mean if value else np.nan for value in row] for row in theirs])
     ours = [
         Side(protocol, datasets, methods, results.matrix(suite, protocol, metric, datasets, methods))

@@ -138,7 +138,7 @@ def _beside_the_paper(
     rows = []
     for dataset in datasets:
         ours = [groups.get((dataset, None, method)) for method in methods]
-        theirs = [published.figure(table, metric, dataset, method) for method in methods]
+        theirs = [published.result(table, metric, dataset, method) for method in methods]
         rows.append([Entry(title_of(dataset)), *_entries(ours, theirs)])
     matrix = results.matrix(suite, protocol, metric, datasets, methods)
     complete = ~np.asarray(np.isnan(matrix).any(axis=1))
@@ -238,7 +238,7 @@ def _sweep(results: Results, suite: str, protocol: str) -> Iterator[Block]:
     crosses: dict[str, dict[float, float]] = {}
     if suite != "dimensions":  # the first point of the sweep is an entry of the paper's Table 2
         start = 1.0 if suite == "known-classes" else 2.0
-        entries = {name: published.figure("table2", "auc_pr", name, REFERENCE) for name in datasets}
+        entries = {name: published.result("table2", "auc_pr", name, REFERENCE) for name in datasets}
         crosses = {title_of(name): {start: entry.mean} for name, entry in entries.items() if entry}
     yield Paragraph(
         f"Protocol {protocol}, {_runs(results, suite, protocol)} each, mean ± standard deviation."
@@ -291,7 +291,7 @@ def _steps(results: Results, protocol: str) -> Iterator[Block]:
         last = max(x for _, x, _ in groups if x is not None)
         crosses: dict[str, dict[float, float]] = {}
         for dataset in datasets if metric == "auc_pr" else ():
-            entry = published.figure("table2", metric, dataset, REFERENCE)
+            entry = published.result("table2", metric, dataset, REFERENCE)
             points = {20_000.0: entry.mean} if entry else {}
             points |= {100_000.0: said[dataset]} if dataset in said else {}
             crosses[title_of(dataset)] = {x: y for x, y in points.items() if x <= last}

@@ -87,7 +87,7 @@ def _steps(groups: Groups, protocol: str, said: dict[str, float]) -> Iterator[st
     before, after = (float(np.mean([value(name, steps) for name in names])) for steps in (usual, most))
     named = []
     for name, theirs in said.items():
-        start = published.figure("table2", "auc_pr", name, REFERENCE)
+        start = published.result("table2", "auc_pr", name, REFERENCE)
         if name in names and most == 100_000 and start:
             named.append(
                 f"on {title_of(name)} from {value(name, usual):.3f} to {value(name, most):.3f} "
