@@ -95,7 +95,7 @@ def test_ctrl_c_ends_the_command_at_once_with_a_line_and_it_goes_on(tmp_path, li
     assert process.returncode == 130
     assert (out, err) == (
         "",
-        "Interrupted. Finished cells are kept; run the same command again to continue.\n",
+        "Interrupted. Finished cells are kept; run the same command again to resume.\n",
     )
     _check_that_it_goes_on(tmp_path, at_least=lines - 1)  # the first line says what was started
     _wait_until_gone(process.pid)

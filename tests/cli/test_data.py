@@ -236,7 +236,7 @@ def test_check_of_what_is_missing_or_damaged(thyroid, tmp_path):
     assert "annthyroid: damaged" in dplan("list", "--home", tmp_path).output
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "annthyroid.parquet")
     result = dplan("check", "annthyroid", "--home", tmp_path)
-    assert "has no column 'class', so it does not hold annthyroid" in result.output
+    assert "has no column 'class', so it is not annthyroid" in result.output
     pl.DataFrame({"class": ["ill"]}).write_parquet(tmp_path / "annthyroid.parquet")
     result = dplan("check", "annthyroid", "--home", tmp_path)
     assert "column 'class' holds 'ill', which is not a class of annthyroid" in result.output

@@ -73,8 +73,8 @@ def on_processes(jobs: int) -> Backend:
                     lost += 1
                     if lost == _MOST_LOST_WORKERS:
                         raise RuntimeError(
-                            f"workers were killed {lost} times in a row, possibly because the system ran out of memory; "
-                            "try again with fewer --jobs"
+                            f"workers were killed {lost} times in a row, possibly because the system ran out of "
+                            "memory; try again with fewer --jobs"
                         ) from call.exception()
                     workers[worker].shutdown(kill_workers=True)
                     workers[worker] = _new_worker()

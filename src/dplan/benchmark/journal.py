@@ -69,6 +69,8 @@ class Journal:
                 whole = text[: text.rfind(b"\n") + 1]
                 if len(whole) < len(text):
                     os.ftruncate(self._file, len(whole))
+            except JournalError:
+                raise
             except BlockingIOError as error:
                 raise FolderInUseError(
                     f"another benchmark is writing to {self.folder}; wait until it finishes, or choose another folder"
@@ -118,7 +120,7 @@ def read_journal(place: str | Path) -> list[Record]:
     try:
         text = path.read_bytes()
     except OSError as error:
-        raise JournalError(f"no journal found at {path}: {error.strerror}") from error
+        raise JournalError(f"cannot read the journal {path}: {error.strerror}") from error
     if path.suffix == ".gz":
         try:
             text = gzip.decompress(text)

@@ -22,10 +22,10 @@ class Listener(Protocol):
     """Progress callbacks."""
 
     def start(self, cells: Sequence[Cell], skipped: int) -> None:
-        """Called with the cells to run and the number of cells already finished."""
+        """Receive the cells to run and the number of cells already finished."""
 
     def finish(self, cell: Cell, outcome: dict[str, Any]) -> None:
-        """Called when a cell has been recorded."""
+        """Receive a recorded cell."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Facts about the data sets, from the paper and the publishers: Table 1, names, licences, addresses."""
+"""Metadata of the data sets, from the paper and the publishers: classes, counts, licences, addresses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -8,24 +8,24 @@ __all__ = ["CATALOG", "Source", "source_of"]
 
 @dataclass(frozen=True)
 class Source:
-    """One data set: how its classes are read and what the paper's Table 1 says of it.
+    """Metadata of a data set.
 
     Attributes
     ----------
     name : str
-        The name that `dplan.datasets.load` takes.
+        The argument of `dplan.datasets.load`.
     label : str
-        The column that holds the class.
+        The column with the class.
     class_names : mapping
-        The value in the label column → the name of the class used here (the paper's, in lower case).
+        Value of the label column → class name (the paper's, in lower case).
     normal : tuple of str
-        The class names that are normal.
+        Names of the normal classes.
     anomalies : tuple of str
-        The anomaly classes, in the paper's order; class number k of a scenario is the k-th of them.
+        The anomaly classes, in the paper's order; class k of a scenario is the k-th of them.
     table_1 : mapping
         Rows per class in the paper's Table 1; ``"normal"`` counts all normal classes together.
     max_rows_per_class : int or None
-        At most so many rows of an anomaly class are used (paper, appendix).
+        Maximum number of rows used of each anomaly class (appendix of the paper).
     n_features : int
         Columns before one-hot encoding.
     dimensions : int
@@ -33,14 +33,14 @@ class Source:
     ignored_columns : tuple of str
         Columns that are neither features nor the label.
     sha256 : str or None
-        Of the prepared Parquet file that the project's own results were produced with.
+        Checksum of the prepared Parquet file that the project's results were produced with.
     page, archive : str
-        The publisher's web page, and the address of the archive; empty where the publisher requires a form. There
-        are no checksums, because the publisher gives none: what arrives is checked by rows, columns and classes.
+        The publisher's web page, and the address of the archive, empty if the publisher requires a form. Publishers
+        give no checksums, so downloads are checked by rows, columns and classes.
     citation, licence : str
         What to cite, and the terms of use.
     version : int
-        Raised by hand when the same file and seed give other rows or features: recorded benchmark cells belong to it.
+        Increased by hand when the same file and seed give different rows or features; recorded cells depend on it.
     """
 
     name: str
@@ -176,7 +176,7 @@ CATALOG = {s.name: s for s in (_UNSW_NB15, _ANNTHYROID, _HAR, _COVERTYPE, _COVER
 
 
 def source_of(name: str) -> Source:
-    """Return the facts about a data set; an unknown name is an error that lists the known ones.
+    """Return the metadata of a data set.
 
     Examples
     --------

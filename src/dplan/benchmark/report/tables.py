@@ -17,7 +17,7 @@ METRICS = {"auc_pr": "AUC-PR", "auc_roc": "AUC-ROC"}
 REFERENCE = "DPLAN"
 _SWEEPS = {
     "known-classes": "known classes",
-    "pollution": "per cent of anomalies",
+    "pollution": "percent of anomalies",
     "dimensions": "hidden units",
 }
 
@@ -40,7 +40,7 @@ def methods_of(results: Results, suite: str, protocol: str | None = None) -> lis
 
 
 def number_text(value: float | None, digits: int = 3, sign: bool = False) -> str:
-    """Write a number, or a dash where there is none.
+    """Format a number, or return a dash if there is none.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def chapter(results: Results, suite: str, protocol: str) -> Iterator[Block]:
 
 
 def _runs(results: Results, suite: str, protocol: str) -> str:
-    """Say how many runs are behind each value."""
+    """Return the number of runs behind each value as text."""
     counts = [group.runs for group in results.groups(suite, protocol, "fit_seconds").values()]
     fewest, most = min(counts), max(counts)
     return f"{most} run{'s' * (most > 1)}" if fewest == most else f"{fewest} to {most} runs"
@@ -86,7 +86,7 @@ def _comparison(results: Results, suite: str, protocol: str) -> Iterator[Block]:
         "the paper's, and the difference (ours minus the paper's)."
     )
     for metric, title in METRICS.items():
-        yield _beside_the_paper(results, suite, protocol, metric, title, datasets, methods)
+        yield _compared_with_the_paper(results, suite, protocol, metric, title, datasets, methods)
         yield from _ranks(results, suite, protocol, metric, title, datasets, methods)
     columns = {
         f"{title} {group}": results.groups(suite, protocol, metric + suffix)
@@ -124,7 +124,7 @@ def _averages(methods: list[str], columns: Mapping[str, Groups], caption: str) -
     return Grid(["method", *columns], rows, caption)
 
 
-def _beside_the_paper(
+def _compared_with_the_paper(
     results: Results,
     suite: str,
     protocol: str,
@@ -171,7 +171,7 @@ def _beside_the_paper(
 
 
 def _entries(ours: list[Spread | None], theirs: list[published.Published | None]) -> Iterator[Entry]:
-    """Write one row: ours, the best in bold, with the paper's below."""
+    """Return one row: our values, the best in bold, with the paper's below."""
     best = max((spread.mean for spread in ours if spread), default=None)
     for spread, paper in zip(ours, theirs, strict=True):
         note = f"paper {paper.mean:.3f}" if paper else ""
@@ -226,7 +226,7 @@ def _class_by_class(results: Results, suite: str, protocol: str, methods: list[s
         rows.append(entries)
     yield Heading("Which anomaly classes does each method miss?", 4)
     yield Grid(
-        ["AUC-PR while unknown", *methods],
+        ["AUC-PR when unknown", *methods],
         rows,
         "Each class against the normal rows alone, when none of its rows is labelled; below, when it is the known "
         "class. Pale cells are missed classes.",
@@ -255,7 +255,7 @@ def _charts(
     y_label: str,
     crosses: Mapping[str, Mapping[float, float]],
 ) -> Figure:
-    """Draw a panel per data set, and write the same as a table."""
+    """Draw a panel per data set, with the same values as a table."""
     xs = sorted({x for _, x, _ in groups if x is not None})
     charts: dict[str, dict[str, Line]] = {}
     rows = []
@@ -285,7 +285,7 @@ def _steps(results: Results, protocol: str) -> Iterator[Block]:
         f"Protocol {protocol}, {_runs(results, 'steps', protocol)} each, mean ± standard deviation. One training per "
         "run, evaluated every 10,000 steps; the reward is per episode, averaged since the previous evaluation."
     )
-    said = published.contents()["text"]["steps"]["auc_pr_after_100000_steps"]
+    theirs = published.contents()["text"]["steps"]["auc_pr_after_100000_steps"]
     for metric, title in (("auc_pr", "AUC-PR"), ("reward", "episode reward")):
         groups = results.curve(protocol, metric)
         last = max(x for _, x, _ in groups if x is not None)
@@ -293,7 +293,7 @@ def _steps(results: Results, protocol: str) -> Iterator[Block]:
         for dataset in datasets if metric == "auc_pr" else ():
             entry = published.result("table2", metric, dataset, REFERENCE)
             points = {20_000.0: entry.mean} if entry else {}
-            points |= {100_000.0: said[dataset]} if dataset in said else {}
+            points |= {100_000.0: theirs[dataset]} if dataset in theirs else {}
             crosses[title_of(dataset)] = {x: y for x, y in points.items() if x <= last}
         yield _charts(groups, datasets, methods_of(results, "steps", protocol), "steps", title, crosses)
 
