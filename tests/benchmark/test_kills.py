@@ -125,7 +125,7 @@ def _check_that_it_goes_on(folder, at_least):
     before = figures(folder / "out")
     assert at_least <= len(before) < 16
     again = subprocess.run(COMMAND, cwd=folder, capture_output=True, text=True, check=True)
-    assert f"{16 - len(before)} cells done, 0 failed, {len(before)} finished before" in again.stdout
+    assert f"{16 - len(before)} cells done, 0 failed, {len(before)} already finished" in again.stdout
     after = figures(folder / "out")
     assert len(after) == 16
     assert before.items() <= after.items()

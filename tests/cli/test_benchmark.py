@@ -31,7 +31,7 @@ def test_run_and_report(dplan, tmp_path):
     assert "dplan benchmark report out" in ran.output
     assert {cell["protocol"] for cell in figures(tmp_path / "out").values()} == {"fixed", "resampled"}
     again = dplan(*SMALL, "-o", "out")
-    assert "0 cells done, 0 failed, 2 finished before" in again.output
+    assert "0 cells done, 0 failed, 2 already finished" in again.output
     reported = dplan("report", "out")
     assert reported.exit_code == 0, reported.output
     assert "LogisticBaseline" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")

@@ -139,6 +139,9 @@ class Game:
     def _terms(self):
         return [ScoreTerm(self._score)]
 
+    def _row_steps(self):
+        return 1
+
     def anomaly_score(self, X):
         return np.asarray(self._score(np.asarray(X, dtype=np.float32)), dtype=float)
 

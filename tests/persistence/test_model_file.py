@@ -196,9 +196,9 @@ def test_huge_or_senseless_sizes_are_refused_without_allocating(header, tmp_path
 
 def test_a_huge_header_length_and_a_huge_sparse_file_are_refused(tmp_path):
     path = tmp_path / "m.dplan"
-    for length in (2**63, 2**40, 10**8):
+    for length, why in ((2**63, "at most"), (10**8, "at most"), (10**6, "longer than the file")):
         path.write_bytes(length.to_bytes(8, "little") + b'{"__metadata__":{"sha256":"' + b"0" * 100)
-        with pytest.raises(ModelFileError, match="longer than the file"):
+        with pytest.raises(ModelFileError, match=why):
             dplan.load(path)
     with path.open("r+b") as file:
         file.truncate(2**40)
@@ -300,20 +300,21 @@ def test_an_ensemble_is_whole_after_loading(tmp_path):
 @pytest.mark.parametrize("name", ["IForest", "BoostedBaseline", "DPLANEnsemble"])
 def test_trees_that_point_outside_or_in_circles_are_refused(name, tmp_path):
     path = tmp_path / "m.dplan"
-    for key, place, value in [
-        ("children", (0, 0), 10**6),
-        ("children", (0, 1), -1),
-        ("children", (1, 0), 0),
-        ("features", 0, 99),
-        ("features", 0, -1),
-        ("roots", 0, -5),
-        ("depths", 0, 2**30),
+    for key, place, value, why in [
+        ("children", (0, 0), 10**6, "node 0 points outside"),
+        ("children", (0, 1), -1, "node 0 points outside"),
+        ("children", (1, 0), 0, "node 1 points outside"),
+        ("features", 0, 99, "node 0 asks about no column"),
+        ("features", 0, -1, "node 0 asks about no column"),
+        ("roots", 0, -5, "tree 0 begins at a node that is not there"),
+        ("depths", 0, 2**30, "tree 0 has . levels? below its root, not 1,073,741,824"),
+        ("depths", 0, 0, "tree 0 has . levels? below its root, not 0"),
     ]:
         quick_model(name)[0].save(path)
         changed(
             path, lambda d, t, key=key, place=place, value=value: t[f"trees_.{key}"].__setitem__(place, value)
         )
-        with pytest.raises(ModelFileError, match="points outside"):
+        with pytest.raises(ModelFileError, match=why):
             dplan.load(path)
 
 

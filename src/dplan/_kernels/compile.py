@@ -38,6 +38,14 @@ def compiled_exactly(function: Function) -> Function:
     return _compiled(function, fastmath=False)
 
 
+def compiled_into_caller(function: Function) -> Function:
+    """Do as `compiled_exactly`, for a kernel with one caller: it becomes part of it before anything is compiled.
+
+    Compiling one large kernel takes less time than compiling its pieces first.
+    """
+    return _compiled(function, fastmath=False, inline="always")
+
+
 def _compiled(function: Function, **options: Any) -> Function:
     # Nobody calls kernels from C, and a wrapper for that would have to be compiled too.
     options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}

@@ -7,10 +7,12 @@ flat vector makes an optimiser step one loop, a copy of a network one assignment
 Hidden layers are ReLU, the output layer is linear. The output of the last hidden layer is called the embedding.
 """
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels.compile import compiled, compiled_exactly
+from dplan._kernels.compile import compiled, compiled_exactly, compiled_into_caller
 
 Floats = NDArray[np.float32]
 Sizes = NDArray[np.int64]
@@ -57,9 +59,10 @@ def glorot_uniform(sizes: Sizes, rng: np.random.Generator) -> Floats:
     ((11,), True)
     """
     theta = np.zeros(n_parameters(sizes), dtype=np.float32)
+    layers = unflatten(theta, sizes)
     for layer in range(len(sizes) - 1):
         limit = np.sqrt(6.0 / (sizes[layer] + sizes[layer + 1]))
-        weights = kernel(theta, sizes, layer)
+        weights = layers[layer][0]
         weights[:] = rng.uniform(-limit, limit, size=weights.shape)
     return theta
 
@@ -208,7 +211,7 @@ def backward(
                         delta[row, unit] = 0
 
 
-@compiled_exactly
+@compiled_into_caller
 def _kernel_gradient(below: Floats, delta: Floats, out: Floats) -> None:
     """Write below.T · delta into `out`."""
     size = piece_rows(below.shape[0], below.shape[1], delta.shape[1])
@@ -302,7 +305,12 @@ def unflatten(theta: Floats, sizes: Sizes) -> list[tuple[Floats, Floats]]:
     >>> [(k.shape, b.shape) for k, b in unflatten(np.zeros(11, dtype=np.float32), sizes)]
     [((3, 2), (2,)), ((2, 1), (1,))]
     """
-    return [(kernel(theta, sizes, layer), biases(theta, sizes, layer)) for layer in range(len(sizes) - 1)]
+    layers, start = [], 0
+    for n_inputs, n_units in pairwise(sizes.tolist()):
+        end = start + n_inputs * n_units
+        layers.append((theta[start:end].reshape(n_inputs, n_units), theta[end : end + n_units]))
+        start = end + n_units
+    return layers
 
 
 @compiled_exactly

@@ -10,7 +10,8 @@ from dplan._kernels.compile import compiled_exactly
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.replaced_network import Changes, Indices
 
-_ROWS_AT_ONCE = 1_000  # bounds the memory: every row has its distance to every neighbour
+_ROWS_AT_ONCE = 1_000
+_MOST_DISTANCES = 2**24  # bounds the memory: every row has its distance to every neighbour
 
 
 def changes_of_neighbours(
@@ -18,8 +19,9 @@ def changes_of_neighbours(
 ) -> Changes:
     """Return the changes of the weighted mean distance to the nearest row of each sample (samples, rows, columns)."""
     changes = np.empty((2, len(rows), n_features))
-    for start in range(0, len(rows), _ROWS_AT_ONCE):
-        some = slice(start, start + _ROWS_AT_ONCE)
+    at_once = max(1, min(_ROWS_AT_ONCE, _MOST_DISTANCES // (neighbours.shape[0] * neighbours.shape[1])))
+    for start in range(0, len(rows), at_once):
+        some = slice(start, start + at_once)
         changes[:, some] = weight * _changes(neighbours, rows[some], background, feature_of, n_features)
     return changes
 

@@ -6,8 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 
+from dplan._kernels import stopping
 from dplan._kernels.compile import compiled_exactly
 from dplan._kernels.perceptron import Floats
+
+# A block of rows costs at most this many steps, and about as many bytes: Ctrl-C is heeded between two blocks.
+_MOST_STEPS = 2**28
 
 # Far outside what any training row scales to; keeps sums finite in float32 without touching the ranking of others.
 _LIMIT = 1e12
@@ -74,15 +78,15 @@ def arrange(
     return arranged
 
 
-def block_rows(n_columns: int) -> int:
-    """Return how many rows are scored at once: about what fits the processor's cache.
+def block_rows(n_columns: int, row_steps: int = 1) -> int:
+    """Return how many rows are scored at once: about what fits the processor's cache, fewer if one takes many steps.
 
     Examples
     --------
-    >>> block_rows(21), block_rows(196), block_rows(5_000)
-    (1024, 512, 64)
+    >>> block_rows(21), block_rows(196), block_rows(5_000), block_rows(21, row_steps=10_000_000)
+    (1024, 512, 64, 16)
     """
-    fitting = min(max(131_072 // n_columns, 64), 1024)
+    fitting = max(1, min(max(131_072 // n_columns, 64), 1024, _MOST_STEPS // row_steps))
     return int(2 ** np.floor(np.log2(fitting)))
 
 
@@ -92,12 +96,14 @@ def score_in_blocks(
     inverse: NDArray[np.float64],
     score: Callable[[Floats], NDArray[np.floating]],
     rows: NDArray[np.int64] | None = None,
+    row_steps: int = 1,
 ) -> NDArray[np.float64]:
-    """Scale and score the rows of X, or some of them by number, block by block."""
+    """Scale and score the rows of X, or some of them by number, block by block; one takes about so many steps."""
     scores = np.empty(len(X) if rows is None else len(rows), dtype=np.float64)
-    size = min(block_rows(X.shape[1]), len(scores))
+    size = min(block_rows(X.shape[1], row_steps), len(scores))
     block = np.empty((size, X.shape[1]), dtype=np.float32)
     for start in range(0, len(scores), max(size, 1)):
+        stopping.check()
         piece = slice(start, start + size)
         chunk = np.ascontiguousarray(X[piece] if rows is None else X[rows[piece]])
         if not scale_rows(chunk, low, inverse, block):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels.compile import compiled_exactly
+from dplan._kernels.compile import compiled_exactly, compiled_into_caller
 from dplan._kernels.forest import Forest, grow, isolation_scores, new_forest
 from dplan._kernels.perceptron import Floats, Sizes, embed
 from dplan.agent.environment import World
@@ -51,7 +51,7 @@ def new_novelty(
     )
 
 
-@compiled_exactly
+@compiled_into_caller
 def intrinsic_reward(novelty: Novelty, world: World, sizes: Sizes, row: int) -> float:
     """Return r^i = f(s; θ̂^e) of a row."""
     if np.isnan(novelty.rewards[row]):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels import perceptron
-from dplan._kernels.compile import compiled_exactly
+from dplan._kernels.compile import compiled_exactly, compiled_into_caller
 from dplan._kernels.perceptron import Floats, Sizes
 
 N_ACTIONS = 2
@@ -59,7 +59,7 @@ def target_value(agent: Agent, rows: Floats, row: int, known: Floats) -> float:
     return float(known[row])
 
 
-@compiled_exactly
+@compiled_into_caller
 def learn(
     agent: Agent,
     rows: Floats,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels import perceptron
-from dplan._kernels.compile import compiled, compiled_exactly
+from dplan._kernels.compile import compiled, compiled_exactly, compiled_into_caller
 from dplan._kernels.perceptron import Floats
 from dplan.agent.environment import (
     ANOMALOUS,
@@ -228,7 +228,7 @@ def epsilon_at(step: int, schedule: Schedule) -> float:
     return schedule.epsilon_start * (1.0 - progress) + schedule.epsilon_end * progress
 
 
-@compiled_exactly
+@compiled_into_caller
 def select_action(agent: Agent, world: World, row: int, epsilon: float, rng: np.random.Generator) -> int:
     """Choose a random action with probability ε, otherwise the greedy one."""
     if rng.random() < epsilon:
@@ -237,7 +237,7 @@ def select_action(agent: Agent, world: World, row: int, epsilon: float, rng: np.
     return int(values[0, 1] > values[0, 0])
 
 
-@compiled_exactly
+@compiled_into_caller
 def next_observation(
     agent: Agent, world: World, row: int, action: int, kept: Kept, still: bool, rng: np.random.Generator
 ) -> int:
@@ -276,7 +276,7 @@ def embed_stretch(agent: Agent, world: World, start: int) -> Floats:
     return embedded
 
 
-@compiled_exactly
+@compiled_into_caller
 def store(
     memory: Memory,
     step: int,
@@ -297,7 +297,7 @@ def store(
     memory.future[slot] = future
 
 
-@compiled_exactly
+@compiled_into_caller
 def draw_batch(
     memory: Memory,
     size: int,

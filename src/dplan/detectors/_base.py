@@ -4,6 +4,7 @@
 """
 
 import logging
+import sys
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -23,12 +24,14 @@ from dplan.detectors._checks import (
     as_generator,
     check_flag,
     check_labels,
+    check_not_diverged,
     check_number,
     explain_texts,
     usable_labels,
 )
 from dplan.detectors._saving import COLUMNS, Array, Field, Number, save
 from dplan.detectors._terms import ScoreTerm, Term
+from dplan.exceptions import NonFiniteScoreError
 
 logger = logging.getLogger("dplan")
 
@@ -64,8 +67,8 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
     _saved: ClassVar[dict[str, Field]] = {
         "offset_": Number(),
-        "column_low_": Array(np.float64, (COLUMNS,)),
-        "column_inverse_": Array(np.float64, (COLUMNS,)),
+        "column_low_": Array(np.float64, (COLUMNS,), largest=sys.float_info.max),
+        "column_inverse_": Array(np.float64, (COLUMNS,), lowest=0.0, largest=sys.float_info.max),
         "score_quantiles_": Array(np.float64, (len(_SHARES),), optional=True),
     }
     _renamed: ClassVar[Mapping[str, str]] = {}  # parameters that older files know by another name
@@ -112,6 +115,15 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     def _expected_rounds(self) -> int:
         """Return how often `_record` will be called, for progress bars."""
         return 1
+
+    def _row_steps(self) -> int:
+        """Return about how many steps scoring a row takes at most: once past every fitted number.
+
+        It bounds the memory of scoring as well, where a step leaves no more than a few bytes behind.
+        """
+        return sum(
+            kind.size(getattr(self, name)) for name, kind in self._saved.items() if hasattr(self, name)
+        )
 
     def _check_can_be_saved(self) -> None:
         """Raise TypeError if a fitted detector cannot be saved."""
@@ -258,7 +270,21 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         check_is_fitted(self, "history_")
         # Values are checked in the same pass that scales them.
         table = self._validated(X, ensure_all_finite=False, reset=False)
-        return score_in_blocks(table, self.column_low_, self.column_inverse_, score)
+        scores = self._in_blocks(table, score)
+        finite = np.isfinite(scores)
+        if not finite.all():
+            row = int(np.argmin(finite))
+            raise NonFiniteScoreError(row, float(scores[row]))
+        return scores
+
+    def _in_blocks(
+        self,
+        X: NDArray[np.floating],
+        score: Callable[[Floats], NDArray[np.floating]],
+        rows: Indices | None = None,
+    ) -> NDArray[np.float64]:
+        with np.errstate(all="ignore"):  # whoever asks for scores looks for those that are not finite
+            return score_in_blocks(X, self.column_low_, self.column_inverse_, score, rows, self._row_steps())
 
     def _checked_rng(self) -> np.random.Generator:
         """Check all parameters; return the generator that `random_state` stands for."""
@@ -300,12 +326,8 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         rows = others if len(others) else unlabelled
         if len(rows) > _REFERENCE_ROWS:
             rows = rng.choice(rows, _REFERENCE_ROWS, replace=False)
-        scores = score_in_blocks(X, self.column_low_, self.column_inverse_, self._score, rows)
-        if not np.isfinite(scores).all():
-            raise ValueError(
-                f"{type(self).__name__}'s weights grew beyond all bounds in training. "
-                "Leave scale=True, or lower the learning rate."
-            )
+        scores = self._in_blocks(X, self._score, rows)
+        check_not_diverged(scores, type(self).__name__)
         self.offset_ = float(np.quantile(-scores, self.contamination))
         self.score_quantiles_ = np.quantile(scores, _SHARES)
 

@@ -1,6 +1,5 @@
 """Checks of what people pass in. Every error says what was found and what to do."""
 
-import math
 import numbers
 import warnings
 from collections.abc import Collection, Iterator
@@ -40,8 +39,8 @@ def check_number(name: str, value: Any, interval: str) -> None:
     ValueError: learning_rate must be a number in (0, inf), got 0.
     """
     low, high = (float(end) for end in interval[1:-1].split(","))
-    right_type = isinstance(value, numbers.Real) and not isinstance(value, bool) and not math.isnan(value)
-    above = right_type and (value >= low if interval[0] == "[" else value > low)
+    right_type = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    above = right_type and (value >= low if interval[0] == "[" else value > low)  # NaN is not
     below = right_type and (value <= high if interval[-1] == "]" else value < high)
     if not (above and below):
         raise ValueError(f"{name} must be a number in {interval}, got {value!r}.")
@@ -221,3 +220,11 @@ def as_generator(random_state: Any) -> np.random.Generator:
         "random_state must be None, a whole number of at least 0, or a NumPy RandomState or Generator, "
         f"got {random_state!r}."
     )
+
+
+def check_not_diverged(scores: NDArray[np.floating], name: str) -> None:
+    """Raise if a detector that has just learned gives scores that are not finite."""
+    if not np.isfinite(scores).all():
+        raise ValueError(
+            f"{name}'s weights diverged during training. Leave scale=True, or lower the learning rate."
+        )

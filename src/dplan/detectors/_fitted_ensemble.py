@@ -34,11 +34,13 @@ class FittedEnsemble(ContinuingDetector):
         ContinuingDetector._saved
         | NETWORK
         | {
-            "trees_": TreeArrays(),
+            "trees_": TreeArrays(may_be_empty=True),
             "neighbours_": Array(shape=(None, None, COLUMNS)),
-            "forest_": TreeArrays(),
-            "usual_path_length_": Number(),
-            **dict.fromkeys(("middles_", "spreads_", "member_weights_"), Array(np.float64)),
+            "forest_": TreeArrays(lowest=0),
+            "usual_path_length_": Number(lowest=0),
+            "middles_": Array(np.float64),
+            "spreads_": Array(np.float64, lowest=0),
+            "member_weights_": Array(np.float64, lowest=0),
         }
     )
 
@@ -99,6 +101,10 @@ class FittedEnsemble(ContinuingDetector):
         mean = weighted_sum(scores, weights)
         return np.sqrt(weighted_sum((scores - mean) ** 2, weights))
 
+    def _row_steps(self) -> int:
+        # Of each member and row, a few scores are held at the same time.
+        return super()._row_steps() + 32 * len(self.member_weights_)
+
     def _terms(self) -> Sequence[Term]:
         # Standardising a member and weighing it is one factor, and something that all rows get alike.
         factors = self.member_weights_ / self.spreads_
@@ -144,12 +150,12 @@ class FittedEnsemble(ContinuingDetector):
             raise ValueError(f"{sizes} are not the layers of whole network agents")
         n_trees = len(self.trees_.roots)
         n_boosted = len(self.member_weights_) - n_networks - len(EXPLORERS)
-        if n_boosted < 0 or (n_trees % n_boosted if n_boosted else n_trees):
-            raise ValueError("the trees are not those of whole agents")
+        if n_boosted < 0 or n_trees < n_boosted or (n_trees % n_boosted if n_boosted else n_trees):
+            raise ValueError(f"{n_trees:,} trees_ are not those of {n_boosted:,} whole tree agents")
         for name in ("middles_", "spreads_"):
             same(getattr(self, name).shape, self.member_weights_.shape, name)
-        if len(self.forest_.roots) == 0 or self.usual_path_length_ <= 0 or not (self.spreads_ > 0).all():
-            raise ValueError("the forest has no tree, or a path length or spread is not positive")
+        if self.usual_path_length_ == 0 or (self.spreads_ == 0).any():
+            raise ValueError("usual_path_length_ or one of the spreads_ is 0")
 
     def _n_networks(self) -> int:
         return int(self.layer_sizes_[-1]) // N_ACTIONS

@@ -4,8 +4,9 @@ Kernels walk trees and networks without looking left or right, so nothing from a
 """
 
 import math
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -15,8 +16,12 @@ from numpy.typing import NDArray
 
 from dplan._kernels.trees import Trees
 from dplan.detectors._registry import entry_of
+from dplan.detectors._tree_checks import check_trees
 from dplan.persistence import model_file
 from dplan.persistence.container import Tensors
+
+_LARGEST = 1e100  # far beyond what training gives, and sums of such numbers are still finite
+_MOST_LAYERS = 100  # far more than networks have here; finding a layer's weights takes a step per layer
 
 COLUMNS = "columns"  # in a shape: as many as the detector has columns
 
@@ -42,11 +47,16 @@ class Field(Protocol):
     def take(self, name: str, stored: Stored) -> Any:
         """Return what is stored, checked."""
 
+    def size(self, value: Any) -> int:
+        """Return how many numbers a row that is scored may be compared with."""
 
+
+@dataclass(frozen=True)
 class Number:
-    """A fitted attribute that is a number."""
+    """A fitted attribute that is a number, and not below `lowest`."""
 
-    optional = False
+    lowest: float = -math.inf
+    optional: bool = False
 
     def put(self, name: str, value: Any, stored: Stored) -> None:
         """Store it."""
@@ -55,19 +65,30 @@ class Number:
     def take(self, name: str, stored: Stored) -> Any:
         """Return what is stored, checked."""
         number = stored.numbers[name]
-        if not isinstance(number, int | float) or not math.isfinite(number):
+        if type(number) not in (int, float):
             raise ValueError(f"{name} is not a number")
-        return number
+        if not max(self.lowest, -_LARGEST) <= number <= _LARGEST:
+            raise ValueError(f"{name} is {str(number)[:20]}, which training does not give")
+        return float(number)
+
+    def size(self, value: Any) -> int:
+        """See `Field`."""
+        return 1
 
 
 @dataclass(frozen=True)
 class Array:
-    """A fitted attribute that is an array. A length in its shape is a number, `COLUMNS`, or None for any but 0."""
+    """A fitted attribute that is an array. A length in its shape is a number, `COLUMNS`, or None for any but 0.
+
+    Its values are neither below `lowest` nor, whatever their sign, beyond `largest`, which may be infinite.
+    """
 
     dtype: Any = np.float32
     shape: tuple[int | str | None, ...] = (None,)
     optional: bool = False
     may_be_empty: bool = False
+    lowest: float = -math.inf
+    largest: float = _LARGEST
 
     def put(self, name: str, value: Any, stored: Stored) -> None:
         """Store it."""
@@ -79,16 +100,33 @@ class Array:
         expected = tuple(stored.n_columns if length == COLUMNS else length for length in self.shape)
         lengths = zip(array.shape, expected, strict=False)
         if len(array.shape) != len(expected) or any(e not in (None, found) for found, e in lengths):
-            raise ValueError(f"{name} has the shape {array.shape} instead of {expected}")
+            wanted = str(expected).replace("None", "any")
+            raise ValueError(f"{name} has the shape {array.shape} instead of {wanted}")
         if array.size == 0 and not self.may_be_empty:
             raise ValueError(f"{name} is empty")
-        return _checked(name, array, self.dtype)
+        same(array.dtype, np.dtype(self.dtype), f"the type of {name}")
+        for extreme in (
+            (float(array.min()), float(array.max())) if array.size else ()
+        ):  # both are NaN if one value is
+            if not max(self.lowest, -self.largest) <= extreme <= self.largest:
+                raise ValueError(f"{name} holds {extreme:g}, which training does not give")
+        return array
+
+    def size(self, value: Any) -> int:
+        """See `Field`."""
+        return int(value.size)
 
 
+@dataclass(frozen=True)
 class TreeArrays:
-    """A fitted attribute that is `Trees`: one array of the file for each of its arrays."""
+    """A fitted attribute that is `Trees`: one array of the file for each of its arrays.
 
-    optional = False
+    The values of leaves are not below `lowest`; there may be no tree at all if it `may_be_empty`.
+    """
+
+    lowest: float = -math.inf
+    may_be_empty: bool = False
+    optional: bool = False
 
     def put(self, name: str, value: Any, stored: Stored) -> None:
         """Store them."""
@@ -96,15 +134,21 @@ class TreeArrays:
 
     def take(self, name: str, stored: Stored) -> Trees:
         """Return what is stored, checked."""
-        types = {"thresholds": np.float32, "values": np.float64}
-        trees = Trees(
-            **{
-                key: _checked(f"{name}.{key}", stored.tensors[f"{name}.{key}"], types.get(key, np.int32))
-                for key in Trees._fields
-            }
-        )
-        _check_trees(trees, stored.n_columns)
+        whole = Array(np.int32, may_be_empty=self.may_be_empty)
+        how = {
+            "children": replace(whole, shape=(None, 2)),
+            # A boosted tree sends everything to one side by an infinite threshold.
+            "thresholds": replace(whole, dtype=np.float32, largest=math.inf),
+            "values": replace(whole, dtype=np.float64, lowest=self.lowest),
+        }
+        parts = {key: how.get(key, whole).take(f"{name}.{key}", stored) for key in Trees._fields}
+        trees = Trees(**parts)
+        check_trees(name, trees, stored.n_columns)
         return trees
+
+    def size(self, value: Any) -> int:
+        """See `Field`."""
+        return len(value.values)
 
 
 # The weights and layers of a network; `check_network` compares the two.
@@ -192,12 +236,12 @@ def load(source: str | Path | bytes) -> SavedModel:
     contents = model_file.read(source)
     with model_file.refusing(contents.name):
         description, tensors = contents.description, contents.tensors
+        for key in ("parameters", "numbers", "history", "summary"):
+            if not isinstance(description[key], dict):
+                raise ValueError(f"{key} is not an object")
         arrays = {key.removeprefix("table."): tensors[key] for key in tensors if key.startswith("table.")}
-        summary = description["summary"]
-        if not isinstance(summary, dict):
-            raise ValueError("the summary is not an object")
-        detector = _rebuilt(description, tensors)
-    return SavedModel(detector, description["preparation"], arrays, summary, contents.package)
+        preparation, summary = description["preparation"], description["summary"]
+        return SavedModel(_rebuilt(description, tensors), preparation, arrays, summary, contents.package)
 
 
 def _rebuilt(description: dict[str, Any], tensors: Tensors) -> Any:
@@ -211,8 +255,11 @@ def _rebuilt(description: dict[str, Any], tensors: Tensors) -> Any:
     parameters = {kind._renamed.get(key, key): value for key, value in description["parameters"].items()}
     for key, value in parameters.items():
         parameters[key] = tuple(value) if isinstance(value, list) else value  # JSON has no tuples
+    unknown = sorted(set(parameters) - set(kind._get_param_names()))
+    if unknown:
+        raise ValueError(f"{name} has no parameter {unknown[0]!r}")
     detector = kind(**parameters)
-    detector._check_parameters()
+    detector._checked_rng()
     detector.n_features_in_ = n_features
     stored = Stored(tensors, description["numbers"], n_features)
     for key, how in detector._saved.items():
@@ -221,20 +268,23 @@ def _rebuilt(description: dict[str, Any], tensors: Tensors) -> Any:
     detector._check_saved()
     names = description["feature_names"]
     if names is not None:
+        if not isinstance(names, list) or not all(isinstance(column, str) for column in names):
+            raise ValueError("feature_names are not texts")
         same(len(names), n_features, "feature names")
-        detector.feature_names_in_ = np.array([str(column) for column in names], dtype=object)
-    detector.history_ = {
-        str(key): [math.nan if value is None else float(value) for value in values]
-        for key, values in description["history"].items()
-    }
+        detector.feature_names_in_ = np.array(names, dtype=object)
+    detector.history_ = {key: _rounds(key, values) for key, values in description["history"].items()}
     return detector
 
 
 def check_network(detector: Any, n_outputs: int | None = None) -> None:
     """Raise unless a detector's weights are those of its layers, from its columns to so many outputs."""
-    sizes = detector.layer_sizes_.tolist()
     fewest = 2 if n_outputs is None else 3  # a network with outputs has a hidden layer below them
-    if len(sizes) < fewest or not all(0 < size < 2**31 for size in sizes):
+    if not fewest <= len(detector.layer_sizes_) <= _MOST_LAYERS:
+        raise ValueError(
+            f"layer_sizes_ has {len(detector.layer_sizes_):,} layers; {fewest} to {_MOST_LAYERS} are possible"
+        )
+    sizes = detector.layer_sizes_.tolist()
+    if not all(0 < size < 2**31 for size in sizes):
         raise ValueError(f"layer_sizes_ are {sizes}")
     same(sizes[0], detector.n_features_in_, "inputs")
     same(sizes[-1], n_outputs or sizes[-1], "outputs")
@@ -254,35 +304,6 @@ def same(found: object, expected: object, what: str) -> None:
         raise ValueError(f"{what}: {found}, but must be {expected}")
 
 
-def _checked(name: str, array: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    same(array.dtype, np.dtype(dtype), f"the type of {name}")
-    sound = np.isfinite(array)
-    if name.endswith(".thresholds"):  # a boosted tree sends everything to one side by an infinite threshold
-        sound |= np.abs(array) == np.inf
-    if not sound.all():
-        raise ValueError(f"{name} holds values that are not finite")
-    return array
-
-
-def _check_trees(trees: Trees, n_columns: int) -> None:
-    n_nodes = len(trees.values)
-    same(trees.children.shape, (n_nodes, 2), "children")
-    same((trees.features.shape, trees.thresholds.shape), ((n_nodes,), (n_nodes,)), "nodes")
-    places = np.arange(n_nodes)
-    is_leaf = (trees.children == places[:, None]).all(axis=1)
-    # Children stand after their parent, so that every walk comes to an end.
-    leads_on = (trees.children > places[:, None]).all(axis=1) & (trees.children < n_nodes).all(axis=1)
-    inside = (trees.features >= 0) & (trees.features < n_columns)
-    same(trees.depths.shape, (len(trees.roots),), "depths")
-    roots_inside = (trees.roots >= 0) & (trees.roots < n_nodes)
-    roots_inside &= (trees.depths >= 0) & (trees.depths <= n_nodes)
-    if trees.roots.ndim != 1 or not ((is_leaf | leads_on) & inside).all() or not roots_inside.all():
-        raise ValueError("a tree points outside of itself")
-    # Nor may two ways lead to one node: walking all of them would take forever.
-    if np.bincount(np.append(trees.children[~is_leaf], trees.roots), minlength=1).max() > 1:
-        raise ValueError("a node belongs to two others")
-
-
 def _plain_parameters(detector: Any) -> dict[str, Any]:
     """Return the parameters as JSON values. Callbacks and generators stay behind: they are no settings."""
     plain = {}
@@ -293,6 +314,16 @@ def _plain_parameters(detector: Any) -> dict[str, Any]:
             value = None
         plain[name] = value
     return plain
+
+
+def _rounds(key: str, values: Any) -> list[float]:
+    """Return a metric of each round of training."""
+    if not isinstance(values, list) or not all(
+        value is None or (type(value) in (int, float) and abs(value) <= sys.float_info.max)
+        for value in values
+    ):
+        raise ValueError(f"the history of {key!r} is not a list of numbers")
+    return [math.nan if value is None else float(value) for value in values]
 
 
 def _or_none(value: float) -> float | None:

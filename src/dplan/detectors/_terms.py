@@ -21,6 +21,7 @@ from dplan._kernels.replaced_trees import changes_of_forest, changes_of_trees
 from dplan._kernels.trees import Trees, isolation, some_trees, sum_of_leaves
 
 _CELLS_AT_ONCE = 2_000_000  # bounds the memory of scoring replaced rows
+_MOST_CELLS = 2**26  # and this one that of explaining models far larger than usual
 
 
 class Replacing(NamedTuple):
@@ -63,6 +64,22 @@ class Term:
     def to_onnx(self, graph: Any, rows: str) -> str:
         """Add nodes to a `dplan.tables.onnx.Graph`, given the name of scaled rows; return that of float64 values."""
         raise NotImplementedError
+
+
+def in_pieces(changes: Callable[[Replacing], Changes], replacing: Replacing, n_cells: int) -> Changes:
+    """Return mean changes, of a part of the background at a time if so many cells per row of it are too many."""
+    at_once, background = max(1, _MOST_CELLS // n_cells), replacing.background
+    if at_once >= len(background):
+        return changes(replacing)
+    total: Changes = np.zeros(())
+    for start in range(0, len(background), at_once):
+        piece = background[start : start + at_once]
+        total = total + len(piece) / len(background) * changes(replacing._replace(background=piece))
+    return total
+
+
+def _cells_of_trees(trees: Trees, n_features: int) -> int:
+    return len(trees.values) // 4 + 2 * len(trees.roots) + 4 * n_features  # a node takes a byte
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +151,8 @@ class NetworkTerm(Term):
     def changes(self, replacing: Replacing) -> Changes:
         """See `Term`."""
         theta, sizes = single_output(self.theta, self.sizes, self.weights)
-        changes: Changes = changes_of_network(theta, sizes, *replacing)
-        return changes
+        n_cells = replacing.n_features * int(sizes[1]) + 4 * int(sizes[1:].max())
+        return in_pieces(lambda piece: changes_of_network(theta, sizes, *piece), replacing, n_cells)
 
     def to_onnx(self, graph: Any, rows: str) -> str:
         """See `Term`."""
@@ -159,8 +176,8 @@ class TreesTerm(Term):
 
     def changes(self, replacing: Replacing) -> Changes:
         """See `Term`."""
-        changes: Changes = changes_of_trees(self.trees, self.weights, *replacing)
-        return changes
+        n_cells = _cells_of_trees(self.trees, replacing.n_features)
+        return in_pieces(lambda piece: changes_of_trees(self.trees, self.weights, *piece), replacing, n_cells)
 
     def to_onnx(self, graph: Any, rows: str) -> str:
         """See `Term`."""
@@ -182,8 +199,12 @@ class ForestTerm(Term):
 
     def changes(self, replacing: Replacing) -> Changes:
         """See `Term`."""
-        changes: Changes = changes_of_forest(self.forest, self.usual_path_length, self.weight, *replacing)
-        return changes
+        n_cells = _cells_of_trees(self.forest, replacing.n_features)
+        return in_pieces(
+            lambda piece: changes_of_forest(self.forest, self.usual_path_length, self.weight, *piece),
+            replacing,
+            n_cells,
+        )
 
     def to_onnx(self, graph: Any, rows: str) -> str:
         """See `Term`."""
@@ -207,7 +228,10 @@ class NeighboursTerm(Term):
 
     def changes(self, replacing: Replacing) -> Changes:
         """See `Term`."""
-        return changes_of_neighbours(self.neighbours, self.weight, *replacing)
+        n_cells = 4 * self.neighbours.shape[0] * self.neighbours.shape[1]
+        return in_pieces(
+            lambda piece: changes_of_neighbours(self.neighbours, self.weight, *piece), replacing, n_cells
+        )
 
     def to_onnx(self, graph: Any, rows: str) -> str:
         """See `Term`."""

@@ -16,7 +16,7 @@ from dplan.detectors._base import Detector
 from dplan.detectors._checks import check_choice, check_integer, check_number
 from dplan.detectors._isolation import labelled_or_stand_ins
 from dplan.detectors._minibatches import Indices
-from dplan.detectors._saving import COLUMNS, Array, Number, TreeArrays
+from dplan.detectors._saving import COLUMNS, Array, Number, TreeArrays, same
 from dplan.detectors._terms import ConstantTerm, LinearTerm, Term, TreesTerm
 
 ENGINES = ("scikit-learn", "catboost")
@@ -212,6 +212,10 @@ class BoostedBaseline(Detector):
         if self.engine == "catboost":  # which keeps its trees to itself
             return super()._terms()
         return [TreesTerm(self.trees_, np.ones(len(self.trees_.roots)))]
+
+    def _check_saved(self) -> None:
+        super()._check_saved()
+        same(self.engine, "scikit-learn", "engine")
 
     def _check_can_be_saved(self) -> None:
         if self.engine == "catboost":

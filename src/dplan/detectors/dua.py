@@ -82,7 +82,7 @@ class DUA(DevNet):
 
     pseudo_share: float = 0.0005
 
-    _saved = DevNet._saved | {"pseudo_anomalies_": Array(np.int64, may_be_empty=True)}
+    _saved = DevNet._saved | {"pseudo_anomalies_": Array(np.int64, may_be_empty=True, lowest=0)}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -15,7 +15,13 @@ from dplan._kernels.perceptron import Floats
 from dplan._kernels.trees import join_trees, sum_of_leaves
 from dplan.agent.environment import ANOMALOUS
 from dplan.detectors._base import Callback, Indices
-from dplan.detectors._checks import as_generator, check_integer, check_n_jobs, check_number
+from dplan.detectors._checks import (
+    as_generator,
+    check_integer,
+    check_n_jobs,
+    check_not_diverged,
+    check_number,
+)
 from dplan.detectors._explorers import EXPLORERS, Explorers, as_members, draw_rows, grown_forest
 from dplan.detectors._fitted_ensemble import FittedEnsemble, agent_sizes
 from dplan.detectors._isolation import labelled_or_stand_ins
@@ -242,6 +248,7 @@ class DPLANEnsemble(FittedEnsemble):
             product.outputs(agent.weights_, agent.layer_sizes_, part)[:, ANOMALOUS]
             for part in (usual, held_out)
         ]
+        check_not_diverged(values[0], type(self).__name__)
         return standardised(job.kind, agent.weights_, None, *values)
 
     def _agent(self, kind: str, callback: Callback) -> DPLAN:

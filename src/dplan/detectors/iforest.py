@@ -67,7 +67,7 @@ class IForest(Detector):
     max_samples: int = 256
 
     uses_labels = False
-    _saved = Detector._saved | {"usual_path_length_": Number(), "trees_": TreeArrays()}
+    _saved = Detector._saved | {"usual_path_length_": Number(lowest=0), "trees_": TreeArrays(lowest=0)}
     _renamed: ClassVar[dict[str, str]] = {"n_trees": "n_estimators", "tree_size": "max_samples"}
 
     def _check_parameters(self) -> None:
@@ -90,11 +90,6 @@ class IForest(Detector):
 
     def _terms(self) -> Sequence[Term]:
         return [ForestTerm(self.trees_, max(self.usual_path_length_, 1.0))]
-
-    def _check_saved(self) -> None:
-        super()._check_saved()
-        if len(self.trees_.roots) == 0:
-            raise ValueError("the forest has no tree")
 
 
 def path_lengths(tree: Any) -> Trees:

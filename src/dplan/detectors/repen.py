@@ -151,6 +151,7 @@ class REPEN(DeepDetector):
     def _check_saved(self) -> None:
         super()._check_saved()
         same(len(self.references_), int(self.layer_sizes_[-1]), "references_")
+        same(len(self.reference_rows_), self.references_[0].size, "reference_rows_")
 
 
 def outlier_candidates(scores: NDArray[np.float64]) -> NDArray[np.bool_]:

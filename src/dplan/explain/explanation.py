@@ -18,16 +18,20 @@ background row instead of the 2^features of the Shapley value itself.
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from operator import methodcaller
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dplan._kernels import stopping
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.scaling import scale_rows
 from dplan.detectors._base import Detector
 from dplan.detectors._terms import Replacing
 
 __all__ = ["Explanation", "effects"]
+
+_MOST_STEPS = 2**32  # of explaining some rows: Ctrl-C is heeded before the next ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,10 +120,23 @@ def effects(
     replacing = Replacing(
         _scaled(detector, table), _scaled(detector, against), feature_of, int(feature_of.max()) + 1
     )
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        # Each term in a thread of its own: compiled code holds no lock.
-        first_in, last_out = sum(pool.map(lambda term: term.changes(replacing), detector._terms()))
+    first_in, last_out = _changes(detector, replacing)
     return Explanation(_shared(first_in, -last_out, scores - baseline), scores, baseline)
+
+
+def _changes(detector: Detector, replacing: Replacing) -> NDArray[np.float64]:
+    """Return the changes of the score, some rows after the other if the model is large."""
+    terms, rows = detector._terms(), replacing.rows
+    at_once = max(1, _MOST_STEPS // (detector._row_steps() * len(replacing.background)))
+    changes = np.empty((2, len(rows), replacing.n_features))
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for start in range(0, len(rows), at_once):
+            stopping.check()
+            some = slice(start, start + at_once)
+            piece = replacing._replace(rows=rows[some])
+            # Each term in a thread of its own: compiled code holds no lock.
+            changes[:, some] = sum(pool.map(methodcaller("changes", piece), terms))
+    return changes
 
 
 def _shared(

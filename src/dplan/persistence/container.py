@@ -12,6 +12,7 @@ import io
 import json
 import math
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,8 @@ _TYPES: dict[str, np.dtype[Any]] = {
 
 # Far above any model of this package, and small enough to read at once.
 _MAX_HEADER, _MAX_FILE = 64 * 2**20, 2**30
+
+_LONGEST_MESSAGE = 300
 
 
 def write(path: str | Path, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> None:
@@ -62,16 +65,14 @@ def read(source: str | Path | bytes) -> tuple[Tensors, dict[str, str]]:
     path = "the model" if isinstance(source, bytes) else source
     content = _content(source)
     header_end = 8 + int.from_bytes(content[:8], "little")
-    if header_end > min(len(content), _MAX_HEADER):
+    if header_end > len(content):
         raise _damaged(path, "its header is longer than the file")
     digest = bytes(content[_DIGEST])
     content[_DIGEST] = b"0" * 64
     if hashlib.sha256(content).hexdigest().encode() != digest:
         raise _damaged(path, "its SHA-256 does not match its content")
     try:
-        header = json.loads(
-            content[8:header_end].decode(), object_pairs_hook=_without_duplicates, parse_constant=_refuse
-        )
+        header = parsed(content[8:header_end].decode())
         metadata = header.pop("__metadata__")
         if not all(isinstance(text, str) for text in metadata.values()):
             raise ValueError("metadata must be texts")
@@ -87,16 +88,28 @@ def _content(source: str | Path | bytes) -> bytearray:
         start = file.read(_DIGEST.stop)
         if not start[8:].startswith(_PREFIX) or len(start) < _DIGEST.stop:
             raise ModelFileError(f"{path.name} is not a dplan model file{_guess(start)}")
-        if size > _MAX_FILE:
-            raise ModelFileError(f"{path.name} has {size:,} bytes; a model file has at most {_MAX_FILE:,}")
-        return bytearray(start + file.read(_MAX_FILE))
+        header = int.from_bytes(start[:8], "little")
+        for what, length, most in (("", size, _MAX_FILE), (" of header", header, _MAX_HEADER)):
+            if length > most:
+                raise ModelFileError(
+                    f"{path.name} has {length:,} bytes{what}; a model file has at most {most:,}"
+                )
+        content = bytearray(start)
+        content += file.read(_MAX_FILE)
+        return content
 
 
 def _tensors(table: dict[str, Any], data: memoryview) -> Tensors:
     tensors, end = {}, 0
     for name, entry in table.items():
-        dtype, shape = _TYPES[entry["dtype"]], entry["shape"]
-        if not all(type(length) is int and 0 <= length <= len(data) for length in shape):
+        if not isinstance(entry, dict) or not {"dtype", "shape", "data_offsets"} <= set(entry):
+            raise ValueError(f"tensor {name!r} is not described")
+        dtype, shape = next((d for kind, d in _TYPES.items() if kind == entry["dtype"]), None), entry["shape"]
+        if dtype is None:
+            raise ValueError(f"tensor {name!r} has the type {str(entry['dtype'])[:80]}")
+        if not isinstance(shape, list) or not all(
+            type(length) is int and 0 <= length <= len(data) for length in shape
+        ):
             raise ValueError(f"tensor {name!r} has the shape {str(shape)[:80]}")
         size = math.prod(shape) * dtype.itemsize
         if entry["data_offsets"] != [end, end + size] or end + size > len(data):
@@ -107,6 +120,39 @@ def _tensors(table: dict[str, Any], data: memoryview) -> Tensors:
     if end != len(data):
         raise ValueError(f"{len(data) - end:,} bytes belong to no tensor")
     return tensors
+
+
+def parsed(text: str) -> Any:
+    """Return the value of a JSON text; unlike `json.loads`, refuse NaN, repeated names and text that is not Unicode.
+
+    Examples
+    --------
+    >>> parsed('{"a": [1, 2.5]}')
+    {'a': [1, 2.5]}
+    >>> parsed('{"a": NaN}')
+    Traceback (most recent call last):
+    ValueError: NaN is not a number
+    """
+    text.encode()
+    value = json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_refuse)
+    if re.search(
+        r"\\u[dD]", text
+    ):  # half a surrogate pair can be written like this, and no output can take it
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def one_line(error: object) -> str:
+    r"""Return a message that may quote a file: on one line, not too long, and without control characters.
+
+    Examples
+    --------
+    >>> print(one_line("there is no 'a\nb'"))
+    there is no 'a\nb'
+    """
+    text = str(error)
+    text = text if len(text) <= _LONGEST_MESSAGE else text[:_LONGEST_MESSAGE] + "…"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -121,7 +167,7 @@ def _refuse(constant: str) -> None:
 
 
 def _damaged(path: str | Path, why: str) -> ModelFileError:
-    return ModelFileError(f"{Path(path).name} is damaged: {why}")
+    return ModelFileError(f"{Path(path).name} is damaged: {one_line(why)}")
 
 
 def _guess(start: bytes) -> str:

@@ -60,11 +60,14 @@ def read(source: str | Path | bytes) -> Contents:
     tensors, metadata = container.read(source)
     name = "the model" if isinstance(source, bytes) else Path(source).name
     with refusing(name):
-        description = json.loads(metadata["dplan"])
+        description = container.parsed(metadata["dplan"])
+        if not isinstance(description, dict):
+            raise ValueError("the description is not an object")
         written, package = description["format"], description["package"]
         if type(written) is int and written > FORMAT:
+            newer = container.one_line(f"dplan {package} in format {written}")
             raise ModelFileError(
-                f"{name} was written by dplan {package} in format {written}; "
+                f"{name} was written by {newer}; "
                 f"this is dplan {__version__}, which reads up to {FORMAT}: install a newer one"
             )
         if written != FORMAT:
@@ -81,11 +84,12 @@ def refusing(name: str) -> Iterator[None]:
     >>> with refusing("m.dplan"):
     ...     {}["weights_"]
     Traceback (most recent call last):
-    dplan.exceptions.ModelFileError: m.dplan is not a usable model file: 'weights_'
+    dplan.exceptions.ModelFileError: m.dplan is not a usable model file: 'weights_' is missing
     """
     try:
         yield
     except ModelFileError:
         raise
     except (LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise ModelFileError(f"{name} is not a usable model file: {error}") from error
+        why = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise ModelFileError(f"{name} is not a usable model file: {container.one_line(why)}") from error

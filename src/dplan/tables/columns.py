@@ -4,6 +4,7 @@ The type of a column decides its kind: number, flag (boolean), date (also times 
 three become one feature scaled to [0, 1] on the training rows; a text column becomes one feature per level (one-hot).
 """
 
+import sys
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -82,17 +83,20 @@ class Column:
             column = cls(**{**entry, "fill": tuple(entry["fill"]), "levels": tuple(entry["levels"])})
         except (TypeError, KeyError) as error:
             raise ValueError(f"not a column: {error}") from error
-        widths = {"text": len(column.levels), "dropped": 0}
+        widths = {"text": len(column.levels) or -1, "dropped": 0}
         texts = (column.name, column.kind, column.reason, *column.levels)
         numbers = (column.minimum, column.maximum, *column.fill)
         if (
             not all(isinstance(text, str) for text in texts)
-            or not all(isinstance(number, int | float) and np.isfinite(number) for number in numbers)
+            or not all(
+                type(number) in (int, float) and abs(number) <= sys.float_info.max for number in numbers
+            )
             or column.kind not in get_args(Kind)
             or column.minimum > column.maximum
             or column.width != widths.get(column.kind, 1)
             or not all(0 <= number <= 1 for number in column.fill)
             or len(set(column.levels)) != len(column.levels)
+            or (column.levels and column.kind != "text")
         ):
             raise ValueError(f"not a column: {str(entry)[:200]}")
         return column

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dplan._kernels.perceptron import Floats
 from dplan.detectors import _saving
 from dplan.detectors._base import Detector
-from dplan.exceptions import ModelFileError, NonFiniteScoreError, shown
+from dplan.exceptions import ModelFileError, shown
 from dplan.explain.explanation import Explanation, effects
 from dplan.persistence import model_file
 from dplan.tables.chunks import MISSING, ReadOptions
@@ -117,11 +117,7 @@ class TableModel:
     def score_with_report(self, table: pl.DataFrame) -> tuple[NDArray[np.float64], TransformReport]:
         """Like `score`, but also return the counts of missing values and unseen levels."""
         prepared, report = self.prepare_with_report(table)
-        scores = self.detector.anomaly_score(prepared)
-        if not np.isfinite(scores).all():
-            row = int(np.argmin(np.isfinite(scores)))
-            raise NonFiniteScoreError(row, float(scores[row]))
-        return scores, report
+        return self.detector.anomaly_score(prepared), report
 
     def percentile(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the percentage of unlabelled training rows with a lower score.
@@ -205,20 +201,16 @@ def load(source: str | Path | bytes) -> Any:
             arrays["background"] = arrays.pop("usual")
         if not {"background", "known", "known_classes"} <= set(arrays):
             raise ValueError("the rows of the training table are missing")
-        background, known, classes = arrays["background"], arrays["known"], arrays["known_classes"]
-        fitting = all(
-            array.dtype == np.float32
-            and array.shape[1:] == (detector.n_features_in_,)
-            and np.isfinite(array).all()
-            for array in (background, known)
+        kept = _saving.Stored(arrays, {}, detector.n_features_in_)
+        rows = _saving.Array(shape=(None, _saving.COLUMNS))
+        background, known = (
+            rows.take("background", kept),
+            replace(rows, may_be_empty=True).take("known", kept),
         )
-        if (
-            not fitting
-            or len(background) == 0
-            or classes.shape != known.shape[:1]
-            or classes.dtype != np.int64
-        ):
-            raise ValueError("the stored rows do not match the detector")
+        classes = _saving.Array(np.int64, (len(known),), may_be_empty=True, lowest=1).take(
+            "known_classes", kept
+        )
+        _check_summary(found.summary)
         if not hasattr(detector, "score_quantiles_"):  # in older files, the table had them
             quantiles = _saving.Stored({"score_quantiles_": arrays["score_quantiles"]}, {})
             detector.score_quantiles_ = detector._saved["score_quantiles_"].take(
@@ -226,6 +218,19 @@ def load(source: str | Path | bytes) -> Any:
             )
             detector._check_saved()
     return TableModel(detector, preparation, background, known, classes, found.summary)
+
+
+def _check_summary(summary: dict[str, Any]) -> None:
+    """Raise a ValueError if the summary does not have the form that `fit_table` writes."""
+    for key, form in {"ids": list, "dropped": dict, "labels": dict}.items():
+        names = summary.get(key, form())
+        if not isinstance(names, form) or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"the {key} in the summary are not names")
+    if not isinstance(summary.get("label") or "", str):
+        raise ValueError("the label in the summary is not a name")
+    for count in (summary.get("rows", 0), *summary.get("labels", {}).values()):
+        if type(count) is not int or count < 0:
+            raise ValueError(f"invalid number of rows in the summary: {count!r}")
 
 
 def _listed(parts: Iterable[str], n: int) -> str:

@@ -258,6 +258,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             case {"max_levels": int(max_levels), "named": bool(named), "columns": [_, *_] as entries}:
                 preparer = cls(max_levels=max_levels)
                 preparer.columns_ = [Column.from_dict(entry) for entry in entries]
+                names = [column.name for column in preparer.columns_]
+                if len(set(names)) != len(names):
+                    raise ValueError("two of its columns have the same name")
             case _:
                 raise ValueError("not a TablePreparer state: expected max_levels, named and columns")
         preparer.n_features_in_ = len(preparer.columns_)

@@ -239,7 +239,8 @@ def _matches(every: Sequence[Source], title: str) -> Iterator[str]:
         yield (
             f"Table 2: {REFERENCE}'s {title} (protocol {source.name}) averages "
             f"{source.column(REFERENCE)[shared].mean():.3f}, compared with "
-            f"{paper.column(REFERENCE)[shared].mean():.3f} in the paper. It is within {_NEAR} of the published value on {near.sum()} of {shared.sum()} data sets, lower by more than {_FAR} on "
+            f"{paper.column(REFERENCE)[shared].mean():.3f} in the paper. It is within {_NEAR} of the published "
+            f"value on {near.sum()} of {shared.sum()} data sets, lower by more than {_FAR} on "
             f"{listing(names[lower].tolist())}, and higher by more than {_FAR} on {listing(names[higher].tolist())}."
         )
 
