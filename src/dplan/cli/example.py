@@ -44,3 +44,4 @@ def example(output: Path) -> None:
         with written_whole(output / name) as temporary:
             table.select("plot", pl.exclude("plot")).write_csv(temporary)
         echo(f"Wrote {output / name}: {table.height:,} rows, {table.width} columns.")
+    echo("Next: dplan fit forest-train.csv --label label --anomaly cottonwood --id plot -o forest.dplan")
