@@ -41,8 +41,6 @@ class Ranking(NamedTuple):
         Friedman's test: the probability of such differences if all methods were equal.
     critical_difference : float
         Nemenyi's test: smaller differences of ranks are not significant.
-    pairs : ndarray
-        Nemenyi's p-value of each pair of methods.
     n : int
         Number of data sets.
     """
@@ -50,7 +48,6 @@ class Ranking(NamedTuple):
     ranks: NDArray[np.float64]
     p_value: float
     critical_difference: float
-    pairs: NDArray[np.float64]
     n: int
 
 
@@ -134,15 +131,10 @@ def rank_methods(table: Table, level: float = 0.05) -> Ranking | None:
         return None
     ranks = average_ranks(table)
     step = np.sqrt(k * (k + 1) / (6.0 * n))  # the standard error of a difference of two ranks
-    upper = np.triu_indices(k, 1)
-    between = abs(ranks[upper[0]] - ranks[upper[1]]) / step
-    pairs = np.ones((k, k))
-    pairs[upper] = studentized_range.sf(between * np.sqrt(2), k, np.inf)
     constant = bool((table == table[:, :1]).all())
     return Ranking(
         ranks=ranks,
         p_value=1.0 if constant else float(friedmanchisquare(*table.T).pvalue),
         critical_difference=float(studentized_range.ppf(1 - level, k, np.inf) / np.sqrt(2) * step),
-        pairs=np.minimum(pairs, pairs.T),
         n=n,
     )

@@ -50,7 +50,9 @@ def _lines(contents: Contents) -> list[str]:
             f"{estimate['median_percentile']:.1f} % of unlabelled rows"
         )
     if history:
-        last = ", ".join(f"{name.replace('_', ' ')} {_shown(values[-1])}" for name, values in history.items() if values)
+        last = ", ".join(
+            f"{name.replace('_', ' ')} {_shown(values[-1])}" for name, values in history.items() if values
+        )
         lines.append(f"Training: {len(next(iter(history.values())))} rounds; last round: {last}")
     if found.get("members"):
         members = [

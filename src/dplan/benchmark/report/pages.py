@@ -91,13 +91,7 @@ def report_blocks(results: Results, notes: str = "") -> Iterator[Block]:
 
 
 def _note_blocks(text: str) -> Iterator[Block]:
-    r"""Split notes at their headings, which the page's contents list.
-
-    Examples
-    --------
-    >>> list(_note_blocks("## Why?\n\nBecause."))
-    [Heading(text='Why?', level=2), Prose(markdown='Because.')]
-    """
+    """Split notes at their headings, which the table of contents lists."""
     lines = text.splitlines()
     tokens = markdown().parse(text)
     start = 0

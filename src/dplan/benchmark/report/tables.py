@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dplan._html.blocks import Block, Entry, Figure, Grid, Heading, Paragraph
 from dplan._html.charts import Line, critical_difference, panels
@@ -12,6 +13,8 @@ from dplan.benchmark.results import Groups, Results, Spread
 from dplan.benchmark.statistics import rank_methods, wilcoxon_p_value, wins_ties_losses
 
 __all__ = ["METRICS", "REFERENCE", "chapter", "methods_of", "number_text", "over_datasets", "title_of"]
+
+Matrix = NDArray[np.float64]  # one row per data set, one column per method
 
 METRICS = {"auc_pr": "AUC-PR", "auc_roc": "AUC-ROC"}
 REFERENCE = "DPLAN"
@@ -86,8 +89,10 @@ def _comparison(results: Results, suite: str, protocol: str) -> Iterator[Block]:
         "the paper's, and the difference (ours minus the paper's)."
     )
     for metric, title in METRICS.items():
-        yield _compared_with_the_paper(results, suite, protocol, metric, title, datasets, methods)
-        yield from _ranks(results, suite, protocol, metric, title, datasets, methods)
+        matrix = results.matrix(suite, protocol, metric, datasets, methods)
+        groups = results.groups(suite, protocol, metric)
+        yield _compared_with_the_paper(groups, matrix, suite, metric, datasets, methods)
+        yield from _ranks(matrix, title, methods)
     columns = {
         f"{title} {group}": results.groups(suite, protocol, metric + suffix)
         for metric, title in METRICS.items()
@@ -125,22 +130,14 @@ def _averages(methods: list[str], columns: Mapping[str, Groups], caption: str) -
 
 
 def _compared_with_the_paper(
-    results: Results,
-    suite: str,
-    protocol: str,
-    metric: str,
-    title: str,
-    datasets: list[str],
-    methods: list[str],
+    groups: Groups, matrix: Matrix, suite: str, metric: str, datasets: list[str], methods: list[str]
 ) -> Grid:
     table: published.Table = "table2" if suite == "table2" else "table3"
-    groups = results.groups(suite, protocol, metric)
     rows = []
     for dataset in datasets:
         ours = [groups.get((dataset, None, method)) for method in methods]
         theirs = [published.result(table, metric, dataset, method) for method in methods]
         rows.append([Entry(title_of(dataset)), *_entries(ours, theirs)])
-    matrix = results.matrix(suite, protocol, metric, datasets, methods)
     complete = ~np.asarray(np.isnan(matrix).any(axis=1))
     averages: list[Spread | None] = [None] * len(methods)
     if complete.any():
@@ -167,7 +164,7 @@ def _compared_with_the_paper(
             p_values.append(Entry(number_text(wilcoxon_p_value(reference, column), 4), note))
             counts.append(Entry(" / ".join(map(str, wins_ties_losses(reference, column)))))
         rows += [p_values, counts]
-    return Grid([title, *methods], rows)
+    return Grid([METRICS[metric], *methods], rows)
 
 
 def _entries(ours: list[Spread | None], theirs: list[published.Published | None]) -> Iterator[Entry]:
@@ -181,16 +178,8 @@ def _entries(ours: list[Spread | None], theirs: list[published.Published | None]
         yield Entry(text, note, strong=spread is not None and spread.mean == best)
 
 
-def _ranks(
-    results: Results,
-    suite: str,
-    protocol: str,
-    metric: str,
-    title: str,
-    datasets: list[str],
-    methods: list[str],
-) -> Iterator[Figure]:
-    ranking = rank_methods(results.matrix(suite, protocol, metric, datasets, methods))
+def _ranks(matrix: Matrix, title: str, methods: list[str]) -> Iterator[Figure]:
+    ranking = rank_methods(matrix)
     if ranking is None:
         return
     caption = (
