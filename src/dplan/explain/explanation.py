@@ -81,7 +81,7 @@ def effects(
     background : array-like of shape (n_background, n_columns)
         Unlabelled rows that stand for what is usual.
     groups : array-like of shape (n_columns,), optional
-        The feature that each column belongs to, counted from 0, such as `TablePreparer.output_groups` gives: the
+        The feature that each column belongs to, counted from 0, such as `TablePreparer.feature_groups` gives: the
         columns of a feature are replaced together, so that a one-hot text has one effect.
     max_background : int, default=100
         Of a larger background, that many rows are drawn, always the same ones.
