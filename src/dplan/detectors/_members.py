@@ -30,9 +30,9 @@ class Member(NamedTuple):
 
 def boosted_trees(rows: Floats, known: NDArray[np.bool_], n_rounds: int, rng: np.random.Generator) -> Trees:
     """Learn the log odds of being a known anomaly, by boosted trees that each see a part of the columns."""
-    from sklearn.ensemble import HistGradientBoostingClassifier  # here, because scoring goes without it
+    from dplan.detectors._boosting import BoostedClassifier  # here, because scoring goes without it
 
-    model = HistGradientBoostingClassifier(
+    model = BoostedClassifier(
         max_iter=n_rounds,
         l2_regularization=1.0,  # as in BoostedBaseline, and for the same reason
         max_features=0.3,
