@@ -19,6 +19,8 @@ _COLUMNS_TOGETHER = 64  # so that little memory is needed
 class BoostedClassifier(HistGradientBoostingClassifier):  # type: ignore[misc]  # scikit-learn is not typed
     """HistGradientBoostingClassifier for tables of finite numbers, without categories or weights."""
 
+    _bin_mapper: Any
+
     def _bin_data(self, *args: Any, **options: Any) -> Any:
         # Should a later scikit-learn not call this method, it finds the bins by itself.
         self._bin_mapper = _Bins(**self._bin_mapper.get_params())
