@@ -33,7 +33,7 @@ def fitted(request):
 @pytest.mark.parametrize("name", QUICK)
 def test_effects_add_up_to_the_score_difference(name):
     detector, preparer, X = quick_model(name)
-    groups = preparer.output_groups()
+    groups = preparer.feature_groups()
     found = effects(detector, X[:15], X[100:160], groups=groups)
     assert found.effects.shape == (15, 3)  # one per column of the table, though one of them is one-hot
     np.testing.assert_array_equal(found.scores, detector.anomaly_score(X[:15]))

@@ -42,9 +42,9 @@ class Member(NamedTuple):
 
 def boosted_trees(rows: Floats, known: NDArray[np.bool_], n_rounds: int, rng: np.random.Generator) -> Trees:
     """Fit boosted trees to the log odds of being a known anomaly; each split sees some of the columns."""
-    from sklearn.ensemble import HistGradientBoostingClassifier  # here, because scoring does not need it
+    from dplan.detectors._boosting import BoostedClassifier  # here, because scoring does not need it
 
-    model = HistGradientBoostingClassifier(
+    model = BoostedClassifier(
         max_iter=n_rounds,
         l2_regularization=1.0,  # as in BoostedBaseline, and for the same reason
         max_features=0.3,

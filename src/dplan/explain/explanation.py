@@ -80,8 +80,8 @@ def effects(
     background : array-like of shape (n_background, n_columns)
         Background rows: a sample of unlabelled rows.
     groups : array-like of shape (n_columns,), optional
-        Index of the feature that each column belongs to, as returned by `TablePreparer.output_groups`. The columns of a
-        feature are replaced together, so that a one-hot encoded text column has one effect.
+        Index of the feature that each column belongs to, as returned by `TablePreparer.feature_groups`. The columns
+        of a feature are replaced together, so that a one-hot encoded text column has one effect.
     max_background : int, default=100
         Maximum number of background rows; a larger background is sampled with a fixed seed.
 

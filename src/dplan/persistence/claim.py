@@ -101,6 +101,7 @@ def _lock(lock: Path, target: str | Path) -> int:
     while True:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
         if fcntl is None:
+            _lock_on_windows(descriptor, target)
             return descriptor
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -123,3 +124,13 @@ def _lock(lock: Path, target: str | Path) -> int:
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"process {os.getpid()} on {platform.node()}, since {since}".encode(), 0)
     return descriptor
+
+
+def _lock_on_windows(descriptor: int, target: str | Path) -> None:
+    import msvcrt
+
+    try:
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    except OSError:
+        os.close(descriptor)
+        raise BlockingIOError(f"another run is writing to {target}") from None

@@ -1,4 +1,4 @@
-"""Who scores and explains the chunks of a table: threads of this process, or a Dask cluster."""
+"""Run the scoring and explaining of chunks in threads, or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from dplan.tables.model import TableModel
 
 __all__ = ["Run", "in_threads", "on_cluster"]
 
-# Calls a function with the model and each tuple of arguments, several at a time; gives the results in order.
+# Calls a function with the model and each tuple of arguments, several at a time; yields the results in order.
 Run = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Iterator[Any]]
 
 
 @contextmanager
 def in_threads(model: TableModel, n_threads: int) -> Iterator[Run]:
-    """Give a function that runs jobs in threads; few wait, so that memory stays bounded."""
+    """Yield a function that runs jobs in threads, with a short queue to bound memory."""
     stop = Event()
 
     def do(function: Callable[..., Any], *job: Any) -> Any:
@@ -58,13 +58,13 @@ def _result(future: Future[Any]) -> Any:
 
 @contextmanager
 def on_cluster(scheduler: str, content: bytes) -> Iterator[Run]:
-    """Give a function that runs jobs on a Dask cluster, with the model that has this content."""
+    """Yield a function that runs jobs on a Dask cluster, with the model of these bytes."""
     try:
         from distributed import Client
     except ModuleNotFoundError as error:
-        raise ImportError("--backend dask needs Dask: run  pip install 'dplan-ad[dask]'") from error
+        raise ImportError("--backend dask needs Dask; run  pip install 'dplan-ad[dask]'") from error
     with Client(scheduler, timeout=5) as client:  # type: ignore[no-untyped-call]
-        # The model is the result of a task and not scattered: if the workers that hold it die, it is made again.
+        # A task instead of scatter: if the workers that hold the model die, Dask recomputes it.
         model = client.submit(bytes, content, pure=False)
 
         def run(function: Callable[..., Any], jobs: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
