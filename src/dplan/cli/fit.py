@@ -138,8 +138,8 @@ def _print_summary(name: str, model: TableModel, reading: float) -> None:
             f"Estimate: {found['known']} known anomalies and {found['unlabelled']:,} unlabelled rows were held out. "
             f"Half of these anomalies rank above {found['median_percentile']:.1f} % of the unlabelled rows; "
             f"{found['budget']:,} alerts would find {found['known_in_budget']} of {found['known']} "
-            f"(precision at least {100 * found['known_in_budget'] / found['budget']:.0f} %, because unlabelled rows may "
-            "be anomalies too)."
+            f"(precision at least {100 * found['known_in_budget'] / found['budget']:.0f} %, because unlabelled rows "
+            "may be anomalies too)."
         )
         if found["known"] < 10:
             echo("With so few held-out anomalies, this is a rough estimate.")
