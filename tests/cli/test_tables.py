@@ -200,7 +200,7 @@ def test_wrong_fits_end_with_one_line(what, csv, tmp_path):
             1,
             r"cannot keep column '\x1b[2Jx'",
         ),
-        (["{csv}", "-m", "{model}", "-o", "{out}/no/folder.csv"], 1, "there is no folder"),
+        (["{csv}", "-m", "{model}", "-o", "{out}/no/folder.csv"], 1, "does not exist"),
         (
             ["{csv}", "-m", "{model}", "-o", "{out}.csv", "--budget", "1", "--threshold", "1"],
             2,
@@ -289,13 +289,13 @@ def test_no_command_writes_over_its_input_or_beside_another_run(command, csv, mo
     done = run(command, *arguments, tmp_path / "link")
     assert done.exit_code == 1
     assert done.output.startswith("Error: ")
-    assert "is also an input, which would be lost" in done.output
+    assert "is also an input and would be overwritten" in done.output
     with claimed(tmp_path / "out"):
         done = run(command, *arguments, tmp_path / "out")
     assert done.exit_code == 1
     assert f"out: process {os.getpid()} on " in done.output
     done = run(command, *arguments, tmp_path / "no" / "out")
-    assert done.output == f"Error: there is no folder {tmp_path / 'no'} to write out into\n"
+    assert done.output == f"Error: cannot write out: the folder {tmp_path / 'no'} does not exist\n"
     assert {path: path.read_bytes() for path in (csv, model)} == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "m.dplan", "payments.csv"]
 

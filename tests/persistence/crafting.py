@@ -373,11 +373,11 @@ def another_network(draft: Draft, rng: Rng, other: Draft) -> None:
 
 def many_members(draft: Draft, rng: Rng, other: Draft) -> None:
     n_networks, n = min(int(draft.tensors["layer_sizes_"][-1]) // 2, 100), int(rng.integers(1, 50_000))
-    for name in ("middles_", "spreads_", "member_weights_"):
+    for name in ("member_medians_", "member_scales_", "member_weights_"):
         draft.tensors[name] = np.ones(n_networks + n + 2)
     if rng.random() < 0.5:
         n = min(n, 3_000)  # a member of trees takes a call of its own
-        for name in ("middles_", "spreads_", "member_weights_"):
+        for name in ("member_medians_", "member_scales_", "member_weights_"):
             draft.tensors[name] = np.ones(n_networks + n + 2)
         _set_trees(draft, "trees_", np.arange(n), 0, np.stack([np.arange(n)] * 2, axis=1))
     elif rng.random() < 0.5:

@@ -127,7 +127,7 @@ def test_a_model_without_a_table_is_refused(model, tmp_path):
         "known_classes": model.known_classes,
     }
     _saving.save(path, model.detector, preparation=model.preparation.to_state(), arrays=arrays)
-    with pytest.raises(ModelFileError, match=r"background has the shape \(2000, 7\) instead of \(any, 8\)"):
+    with pytest.raises(ModelFileError, match=r"background has the shape \(2000, 7\), expected \(any, 8\)"):
         TableModel.load(path)
 
 
@@ -147,7 +147,7 @@ def test_older_files_call_the_background_usual_and_store_the_quantiles_with_the_
     np.testing.assert_array_equal(loaded.percentile(scores), model.percentile(scores))
     np.testing.assert_array_equal(loaded.background, model.background)
     _saving.save(path, old, preparation=state, arrays={**arrays, "score_quantiles": quantiles[::-1].copy()})
-    with pytest.raises(ModelFileError, match="not in order"):
+    with pytest.raises(ModelFileError, match="not sorted"):
         TableModel.load(path)
 
 

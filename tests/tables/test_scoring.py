@@ -124,8 +124,8 @@ def test_a_score_that_is_not_finite_is_an_error_that_names_the_row(table, tmp_pa
     model = fit_table(from_table(table, label="verdict", anomaly=["fraud"], id="payment"), LogisticBaseline())
     largest = int(table["amount"].arg_max())
     worst = table["amount"].max()
-    model.detector.coefficients_ = np.zeros_like(model.detector.coefficients_)
-    model.detector.coefficients_[0] = 1.7e38  # finite in float32, as the amounts are
+    model.detector.coef_ = np.zeros_like(model.detector.coef_)
+    model.detector.coef_[0] = 1.7e38  # finite in float32, as the amounts are
     table = table.with_columns(
         pl.when(pl.col("amount") == worst).then(worst * 3).otherwise(0.0).alias("amount")
     )
@@ -133,7 +133,7 @@ def test_a_score_that_is_not_finite_is_an_error_that_names_the_row(table, tmp_pa
         model.score(table)
     assert found.value.row == largest
     model.save(tmp_path / "m.dplan")
-    with pytest.raises(ValueError, match=rf"in.parquet: row {largest + 1:,} gets the score inf"):
+    with pytest.raises(ValueError, match=rf"in.parquet: row {largest + 1:,} has the score inf"):
         scored(tmp_path / "m.dplan", table, tmp_path, rows=100)
     assert not (tmp_path / "out.parquet").exists()
 

@@ -1,20 +1,20 @@
-"""Ending work in other threads: Ctrl-C reaches the main thread alone, and a thread cannot be ended from outside."""
+"""Stop work in other threads: Ctrl-C only reaches the main thread, and threads cannot be stopped from outside."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Event
 
-_told_by: ContextVar[Event | None] = ContextVar("told_by", default=None)
+_event: ContextVar[Event | None] = ContextVar("event", default=None)
 
 
 class Stopped(Exception):
-    """Nobody waits for the result any more."""
+    """The result is not needed any more."""
 
 
 @contextmanager
 def stopped_by(event: Event) -> Iterator[None]:
-    """Let `check` raise in this block, and in this thread, once an event is set.
+    """Make `check` raise in this block and thread once an event is set.
 
     Examples
     --------
@@ -26,15 +26,15 @@ def stopped_by(event: Event) -> Iterator[None]:
     Traceback (most recent call last):
     dplan._kernels.stopping.Stopped
     """
-    token = _told_by.set(event)
+    token = _event.set(event)
     try:
         yield
     finally:
-        _told_by.reset(token)
+        _event.reset(token)
 
 
 def check() -> None:
-    """Raise `Stopped` if whoever asked for the work has gone; called between two blocks of rows."""
-    event = _told_by.get()
+    """Raise `Stopped` if the work was stopped; called between two blocks of rows."""
+    event = _event.get()
     if event is not None and event.is_set():
         raise Stopped

@@ -96,7 +96,7 @@ def proximate(
 
     Distances are Euclidean in the embedding. The observation itself is excluded; ties go to the first row.
     """
-    itself = -1  # where the observation stands in the window, if it does
+    itself = -1  # position of the observation in the window, if it is there
     if row >= world.n_labelled:
         itself = (row - start) % world.n_unlabelled
     best, best_distance = -1, np.float32(0)

@@ -52,7 +52,7 @@ def new_agent(n_columns: int, hidden_units: tuple[int, ...], rng: np.random.Gene
 
 @compiled_exactly
 def target_value(agent: Agent, rows: Floats, row: int, known: Floats) -> float:
-    """Return max_a Q̂(s, a; θ⁻) of a row, and keep it in `known`, which is NaN where a row was not asked about yet."""
+    """Return max_a Q̂(s, a; θ⁻) of a row, and cache it in `known`, which is NaN for rows not needed yet."""
     if np.isnan(known[row]):
         values = perceptron.outputs(agent.target, agent.sizes, rows[row : row + 1])
         known[row] = max(values[0, 0], values[0, 1])

@@ -29,7 +29,7 @@ def example(output: Path) -> None:
     import polars as pl
 
     from dplan.datasets import scenario
-    from dplan.persistence.atomic import written_whole
+    from dplan.persistence.atomic import atomic_write
 
     task = scenario("covertype-mini/cottonwood-v1", seed=0)
     named = pl.Series("label", [*task.classes]).gather
@@ -41,7 +41,7 @@ def example(output: Path) -> None:
         pl.Series("plot", [f"new-{i:05}" for i in range(len(task.y_test))]), named(task.y_test).alias("truth")
     )
     for name, table in (("forest-train.csv", train), ("forest-new.csv", new)):
-        with written_whole(output / name) as temporary:
+        with atomic_write(output / name) as temporary:
             table.select("plot", pl.exclude("plot")).write_csv(temporary)
         echo(f"Wrote {output / name}: {table.height:,} rows, {table.width} columns.")
     echo("Next: dplan fit forest-train.csv --label label --anomaly cottonwood --id plot -o forest.dplan")

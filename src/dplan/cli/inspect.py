@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 @click.argument("model", type=MODEL)
 def inspect(model: Path) -> None:
     """Describe MODEL: detector, settings, training, and columns with their ranges."""
-    from dplan.persistence.model_file import read, refusing
+    from dplan.persistence.model_file import model_file_errors, read
 
     # Read only the description, because importing the detectors takes longer than everything else.
     contents = read(model)
-    with refusing(contents.name):
+    with model_file_errors(contents.name):
         for line in _lines(contents):
             echo(line)
 

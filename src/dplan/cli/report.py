@@ -39,7 +39,7 @@ def report(
     form: str | None,
 ) -> None:
     """Score TABLE with MODEL and write a self-contained HTML page about the result."""
-    from dplan.persistence.atomic import written_whole
+    from dplan.persistence.atomic import atomic_write
     from dplan.persistence.claim import claimed
     from dplan.tables.chunks import CHUNK_ROWS, chunks
     from dplan.tables.model import TableModel
@@ -56,6 +56,6 @@ def report(
         _reading.warn_of_useless(data.useless)
         name = table.name if isinstance(source, Path) else "standard input"
         text = page(data, loaded, model_name=model.name, table_name=name)
-        with written_whole(output) as temporary:
+        with atomic_write(output) as temporary:
             temporary.write_text(text, encoding="utf-8")
         echo(f"Wrote {output} ({len(text) / 1000:,.0f} kB; {len(data.scores):,} rows) in {seconds():.1f} s.")

@@ -24,7 +24,7 @@ from dplan.datasets.loading import Dataset, data_home, from_source
 from dplan.datasets.publishers import read_raw
 from dplan.datasets.registry import source_of
 from dplan.exceptions import DownloadError
-from dplan.persistence.atomic import written_whole
+from dplan.persistence.atomic import atomic_write
 
 __all__ = ["DownloadError", "Progress", "download", "fetch", "prepare", "sha256_of"]
 
@@ -109,7 +109,7 @@ def prepare(name: str, source: str | Path, home: str | Path | None = None) -> Da
     dataset = from_source(source_of(name), table, target)  # checks the classes before anything is written
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with written_whole(target) as temporary:
+        with atomic_write(target) as temporary:
             table.write_parquet(temporary, compression="zstd", compression_level=10)
     except pl.exceptions.PolarsError as error:  # also raised if the disk is full
         raise OSError(f"cannot write {target}: {error}") from error

@@ -1,16 +1,16 @@
-"""Whether trees from a file are trees: kernels walk them without looking, and a walk must end where it should."""
+"""Checks of trees from a file: kernels traverse them without checking bounds."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels.trees import Trees
 
-# Far deeper than trees get. Explaining a score takes time in proportion to nodes times levels.
+# Far deeper than fitted trees. The time to explain a score is proportional to nodes times levels.
 _DEEPEST = 1_000
 
 
 def check_trees(name: str, trees: Trees, n_columns: int) -> None:
-    """Raise ValueError unless every node belongs to one tree, asks about a column, and is as deep as the file says.
+    """Raise ValueError unless every node is in one tree and tests a column, and all depths are right.
 
     Examples
     --------
@@ -19,7 +19,7 @@ def check_trees(name: str, trees: Trees, n_columns: int) -> None:
     >>> check_trees("trees_", stump, n_columns=1)
     >>> check_trees("trees_", stump._replace(depths=np.array([9])), n_columns=1)
     Traceback (most recent call last):
-    ValueError: trees_: tree 0 has 1 level below its root, not 9 as the file says
+    ValueError: trees_: tree 0 has a depth of 1, but the file says 9
     """
     n_nodes = len(trees.values)
     for key in ("children", "features", "thresholds"):
@@ -28,24 +28,24 @@ def check_trees(name: str, trees: Trees, n_columns: int) -> None:
             raise ValueError(f"{name} has {found:,} {key} for {n_nodes:,} nodes")
     if len(trees.depths) != len(trees.roots):
         raise ValueError(f"{name} has {len(trees.depths):,} depths for {len(trees.roots):,} trees")
-    _refuse(name, "asks about no column", (trees.features < 0) | (trees.features >= n_columns))
+    _reject(name, "tests a column that does not exist", (trees.features < 0) | (trees.features >= n_columns))
     places = np.arange(n_nodes)[:, None]
     is_leaf = (trees.children == places).all(axis=1)
-    # Children stand after their parent, so that every walk comes to an end.
-    leads_on = ((trees.children > places) & (trees.children < n_nodes)).all(axis=1)
-    _refuse(name, "points outside of its tree, or back", ~(is_leaf | leads_on))
+    # Children come after their parent, so that every traversal ends.
+    is_inner = ((trees.children > places) & (trees.children < n_nodes)).all(axis=1)
+    _reject(name, "has invalid children", ~(is_leaf | is_inner))
     outside = (trees.roots < 0) | (trees.roots >= n_nodes)
     if outside.any():
-        raise ValueError(f"{name}: tree {np.argmax(outside)} begins at a node that is not there")
-    # Nor may two ways lead to one node: walking all of them would take forever.
-    ways = np.bincount(np.append(trees.children[~is_leaf], trees.roots), minlength=n_nodes)
-    _refuse(name, "belongs to two others", ways > 1)
-    _refuse(name, "belongs to no tree", ways < 1)
+        raise ValueError(f"{name}: the root of tree {np.argmax(outside)} does not exist")
+    # A node must not have two parents: visiting all paths could take forever.
+    parents = np.bincount(np.append(trees.children[~is_leaf], trees.roots), minlength=n_nodes)
+    _reject(name, "has two parents", parents > 1)
+    _reject(name, "is in no tree", parents < 1)
     _check_depths(name, trees, is_leaf)
 
 
 def _check_depths(name: str, trees: Trees, is_leaf: NDArray[np.bool_]) -> None:
-    """Go down all trees at once, level by level, and compare what is found with what the file says."""
+    """Traverse all trees level by level, and compare their depths with the stored ones."""
     depths = np.zeros(len(trees.roots), dtype=np.int64)
     nodes, tree_of = trees.roots, np.arange(len(trees.roots))
     for depth in range(_DEEPEST + 1):
@@ -59,12 +59,11 @@ def _check_depths(name: str, trees: Trees, is_leaf: NDArray[np.bool_]) -> None:
     wrong = depths != trees.depths
     if wrong.any():
         tree = int(np.argmax(wrong))
-        levels = f"{depths[tree]:,} level" + ("" if depths[tree] == 1 else "s")
         raise ValueError(
-            f"{name}: tree {tree} has {levels} below its root, not {trees.depths[tree]:,} as the file says"
+            f"{name}: tree {tree} has a depth of {depths[tree]:,}, but the file says {trees.depths[tree]:,}"
         )
 
 
-def _refuse(name: str, why: str, wrong: NDArray[np.bool_]) -> None:
+def _reject(name: str, why: str, wrong: NDArray[np.bool_]) -> None:
     if wrong.any():
         raise ValueError(f"{name}: node {np.argmax(wrong)} {why}")

@@ -194,7 +194,7 @@ def load(source: str | Path | bytes) -> Any:
     if found.preparation is None:
         return found.detector
     detector, arrays = found.detector, found.arrays
-    with model_file.refusing("the model" if isinstance(source, bytes) else Path(source).name):
+    with model_file.model_file_errors("the model" if isinstance(source, bytes) else Path(source).name):
         preparation = TablePreparer.from_state(found.preparation)
         _saving.same(len(preparation.feature_groups()), detector.n_features_in_, "prepared columns")
         if "usual" in arrays:  # as the background rows were called at first

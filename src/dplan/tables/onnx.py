@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dplan._kernels import perceptron
 from dplan._kernels.trees import Trees
 from dplan.detectors._base import Detector
-from dplan.persistence.atomic import written_whole
+from dplan.persistence.atomic import atomic_write
 from dplan.tables.columns import LIMIT, Column
 from dplan.tables.model import TableModel
 
@@ -69,7 +69,7 @@ def export_onnx(model: TableModel, path: str | Path) -> None:
     names = {"numbers": [column.name for column in numbers], "texts": [column.name for column in texts]}
     helper.set_model_props(made, {kind: "\n".join(columns) for kind, columns in names.items()})
     onnx.checker.check_model(made)
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_bytes(made.SerializeToString())
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dplan._version import __version__
 from dplan.exceptions import NonFiniteScoreError
-from dplan.persistence.atomic import written_whole
+from dplan.persistence.atomic import atomic_write
 from dplan.tables.chunks import Chunk, chunks
 from dplan.tables.model import TableModel
 from dplan.tables.preparing import TransformReport
@@ -159,5 +159,5 @@ def _digest(table: pl.DataFrame, plan: Plan) -> str:
 
 
 def _write(table: pl.DataFrame, path: Path, metadata: dict[str, str] | None = None) -> None:
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         table.write_parquet(temporary, compression="lz4", metadata=metadata)

@@ -24,7 +24,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan.exceptions import NonFiniteScoreError
-from dplan.persistence.atomic import written_whole
+from dplan.persistence.atomic import atomic_write
 from dplan.persistence.claim import claimed
 from dplan.tables.chunks import CHUNK_ROWS, Chunk, ReadOptions, chunks, n_chunks
 from dplan.tables.model import TableModel
@@ -292,7 +292,7 @@ def _columns(rows: pl.LazyFrame, plan: Plan, added: list[str]) -> list[pl.Expr]:
 
 def _write(rows: pl.LazyFrame, output: Path | None, kind: str, folder: Path) -> None:
     if output is not None:
-        with written_whole(output, scratch=folder) as temporary:
+        with atomic_write(output, scratch=folder) as temporary:
             write_rows(rows, temporary, kind)
         return
     whole = folder / "whole"

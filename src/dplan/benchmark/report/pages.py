@@ -24,7 +24,7 @@ from dplan.benchmark.report.findings import partial_data, summary
 from dplan.benchmark.report.tables import chapter
 from dplan.benchmark.results import Results
 from dplan.benchmark.suites import SUITES
-from dplan.persistence.atomic import written_whole
+from dplan.persistence.atomic import atomic_write
 
 __all__ = ["as_markdown", "report_blocks", "write_report"]
 
@@ -64,7 +64,7 @@ def write_report(
     for path, text in zip(
         pages, (as_html(_TITLE, blocks, contents=True), as_markdown(_TITLE, blocks)), strict=True
     ):
-        with written_whole(path) as temporary:
+        with atomic_write(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
     return pages
 
