@@ -114,7 +114,7 @@ def score_in_blocks(
     block = np.empty((size, X.shape[1]), dtype=np.float32)
     for start in range(0, len(scores), max(size, 1)):
         piece = slice(start, start + size)
-        chunk = np.ascontiguousarray(X[piece] if rows is None else X[rows[piece]])
+        chunk = np.ascontiguousarray(X[piece] if rows is None else np.take(X, rows[piece], axis=0))
         if not scale_rows(chunk, low, inverse, block):
             assert_all_finite(X, input_name="X")  # names what was found
         scores[piece] = score(block[: len(chunk)])

@@ -176,20 +176,20 @@ class DPLANEnsemble(FittedEnsemble):
         train_one = partial(self._member, X, unlabelled, usual, earlier, stop)
         forest = grown_forest(usual, int(self.n_trees), int(self.tree_size), rng)
         explorers = Explorers(neighbours, *forest)
-        exploring = as_members(explorers, usual)
         agents: list[Member] = []
         # Agents are handed over in the order in which they were asked for, so threads change nothing.
         with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as pool:
+            exploring = pool.submit(as_members, explorers, usual)
             running = [pool.submit(train_one, job) for job in jobs]
             try:
                 for finished in running:
                     # In short waits: with polars' handler of Ctrl-C, it is heeded between two waits only.
-                    while wait([finished], timeout=0.2).not_done:
+                    while wait([exploring, finished], timeout=0.2).not_done:
                         pass
                     agents.append(finished.result())
                     # All at once: a training that fails before leaves the detector as it was.
                     self.neighbours_, self.forest_, self.usual_path_length_ = explorers
-                    self._assemble(agents, exploring)
+                    self._assemble(agents, exploring.result())
                     if self._record(held_out_error=agents[-1].error):
                         break
             finally:
@@ -198,6 +198,13 @@ class DPLANEnsemble(FittedEnsemble):
                     waiting.cancel()
         neighbour_rows: Indices = samples.ravel()
         return neighbour_rows
+
+    def _reference_scores(self, X: NDArray[np.floating], rows: Indices) -> NDArray[np.float64]:
+        # A row's score does not depend on the rows beside it, so threads change nothing here either.
+        n_threads = effective_n_jobs(self.n_jobs)
+        with ThreadPoolExecutor(n_threads) as pool:
+            parts = pool.map(partial(super()._reference_scores, X), np.array_split(rows, n_threads))
+            return np.concatenate(list(parts))
 
     def _jobs(self, labelled: Indices, rng: np.random.Generator) -> Iterator[Job]:
         """Say what each agent is to learn; kinds take turns, so that a training cut short has some of each."""
