@@ -1,11 +1,11 @@
-"""An isolation forest that can be grown and walked inside other kernels.
+"""An isolation forest that other compiled functions can grow and traverse.
 
-It is written here, and not taken from scikit-learn, because it lives inside the training loop: it is refitted every
-episode on a moving embedding and asked about one row at a time. `make bench` shows the ratio.
+It is not scikit-learn's, because it runs inside the training loop: it is refitted every episode on a changing embedding
+and scores one row at a time. `make bench` shows the ratio.
 
 A tree is a complete binary tree in heap order (the children of node i are 2i + 1 and 2i + 2). A branch that ends
-early is led on to the left, down to the bottom, where its path length is kept. So a walk has no branches and the
-same number of steps for every row.
+early continues to the left down to the last level, where its path length is stored. So traversal is branch-free and
+takes the same number of steps for every row.
 """
 
 import math
@@ -25,14 +25,14 @@ _EULER_GAMMA = 0.5772156649015329
 class Forest(NamedTuple):
     """Flat arrays of all trees."""
 
-    features: NDArray[np.int32]  # (trees, inner nodes): the column that a node asks about
+    features: NDArray[np.int32]  # (trees, inner nodes): the column that a node tests
     thresholds: Floats  # (trees, inner nodes): up to this value a row goes left
     path_lengths: Floats  # (trees, leaves): expected depth of a row that ends here
     tree_size: int  # rows that each tree is grown on
 
 
 def new_forest(n_trees: int, tree_size: int) -> Forest:
-    """Return a forest that is not grown yet, with all its memory.
+    """Allocate a forest without growing it.
 
     Examples
     --------
@@ -96,10 +96,10 @@ def _grow(
 ) -> None:
     n_rows, n_units = sample.shape
     n_inner = len(features)
-    order = np.arange(n_rows)  # rows of one node stand together
+    order = np.arange(n_rows)  # rows of a node are contiguous
     begin = np.zeros(2 * n_inner + 1, dtype=np.int64)
     end = np.zeros(2 * n_inner + 1, dtype=np.int64)
-    depth = np.zeros(2 * n_inner + 1, dtype=np.int64)  # at which a branch ended, for nodes below its end
+    depth = np.zeros(2 * n_inner + 1, dtype=np.int64)  # for nodes below the end of a branch, that of the end
     units = np.arange(n_units)
     end[0] = n_rows
 
@@ -107,7 +107,7 @@ def _grow(
         left, right = 2 * node + 1, 2 * node + 2
         low, high, chosen = np.float32(0), np.float32(0), -1
         if end[node] - begin[node] > 1:
-            # Units in random order until one tells the rows apart.
+            # Try units in random order until one separates the rows.
             for tried in range(n_units):
                 pick = tried + int(rng.random() * (n_units - tried))
                 units[tried], units[pick] = units[pick], units[tried]
@@ -119,7 +119,7 @@ def _grow(
                 if high > low:
                     chosen = unit
                     break
-        if chosen < 0:  # the branch ends here; its rows are led to the left
+        if chosen < 0:  # the branch ends here; its rows continue to the left
             features[node], thresholds[node] = 0, np.inf
             begin[left], end[left], depth[left] = begin[node], end[node], depth[node]
             begin[right] = end[right] = end[node]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels.compile import compiled_exactly
+from dplan._kernels.compile import compiled_exactly, compiled_into_caller
 from dplan._kernels.forest import (
     Forest,
     grow_on_stretches,
@@ -58,7 +58,7 @@ def new_novelty(
     )
 
 
-@compiled_exactly
+@compiled_into_caller
 def intrinsic_reward(novelty: Novelty, world: World, sizes: Sizes, row: int) -> float:
     """Return r^i = f(s; θ̂^e) of a row."""
     if np.isnan(novelty.rewards[row]):
