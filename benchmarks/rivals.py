@@ -46,7 +46,7 @@ FIT_BARS = {"REPEN": 3.0}
 # What a detector does beside its network: where the function stands that does it, and what to call it.
 BESIDE = {
     "REPEN": ("dplan.detectors.repen", "mean_nearest_distance", "neighbours"),
-    "DUA": ("dplan.detectors.dua", "split_off_most_isolated", "forest"),
+    "DUA": ("dplan.detectors.dua", "split_most_isolated", "forest"),
 }
 
 

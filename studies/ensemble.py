@@ -1,6 +1,6 @@
 """DPLANEnsemble against every other detector, and why it is built as it is.
 
-    python -m studies.ensemble [--results results] [--page docs/ensemble-figures.md]
+    python -m studies.ensemble [--results results] [--page docs/ensemble-results.md]
 
 Reads what ``dplan benchmark run`` (suites table2 and speed, protocol `resampled`), ``python -m studies.parts`` and
 ``python -m studies.outside`` recorded, and prints it as Markdown. Results are over seeds 0 to 9; choices were made on
@@ -258,7 +258,7 @@ def page(
     runs = Runs(results)
     paragraphs = [
         "# DPLANEnsemble: all results",
-        "Written by `python -m studies.ensemble --page docs/ensemble-figures.md` from `results/` and "
+        "Written by `python -m studies.ensemble --page docs/ensemble-results.md` from `results/` and "
         "`studies/records/`. Another page [explains them](ensemble.md).",
         *results_section(runs),
         *aims(runs, results, records),

@@ -94,7 +94,7 @@ def test_the_forest_is_refreshed_every_n_steps_in_the_present_embedding(table):
 
 def test_a_wrong_embedding_is_named(table):
     env = AnomalyBiasedEnv(*table, embed=lambda rows: rows[:, 0])
-    with pytest.raises(ValueError, match="embed must return one row per row"):
+    with pytest.raises(ValueError, match="embed must return one row per input row"):
         env.reset(seed=0)
 
 

@@ -1,6 +1,6 @@
 """Anomaly detection from a few known anomalies and many unlabelled rows.
 
-The public names stand in ``__init__.pyi`` and are loaded on first use, so that ``import dplan`` stays quick.
+The public names are listed in ``__init__.pyi`` and loaded on first use, to keep ``import dplan`` fast.
 """
 
 import lazy_loader

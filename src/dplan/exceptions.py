@@ -1,4 +1,4 @@
-"""The errors and warnings that have a name of their own.
+"""Exceptions and warnings of this package.
 
 ::
 
@@ -12,13 +12,13 @@
         └── FolderInUseError
     NoLabelsWarning         (a UserWarning)
 
-All other errors are Python's and scikit-learn's: ValueError for bad values, TypeError for wrong types,
+Other errors are those of Python and scikit-learn: ValueError for invalid values, TypeError for wrong types,
 NotFittedError.
 """
 
 
 class DplanError(Exception):
-    """Any error of this package that has a name of its own."""
+    """Base class of the errors of this package."""
 
 
 class ModelFileError(DplanError, ValueError):
@@ -26,7 +26,7 @@ class ModelFileError(DplanError, ValueError):
 
 
 class NonFiniteScoreError(DplanError, ValueError):
-    """A model gives a row a score that is infinite or not a number.
+    """The score of a row is infinite or not a number.
 
     Attributes
     ----------
@@ -41,10 +41,10 @@ class NonFiniteScoreError(DplanError, ValueError):
         self.row, self.score = row, score
 
     def __str__(self) -> str:
-        return f"row {self.row + 1:,} gets the score {self.score}: the model is damaged or was fitted on absurd values"
+        return f"row {self.row + 1:,} has the score {self.score}; the model is damaged or was fitted on extreme values"
 
     def after(self, rows: int) -> "NonFiniteScoreError":
-        """Return the error for a table in which so many rows come before."""
+        """Return the same error for a table with this many rows before the chunk."""
         return NonFiniteScoreError(self.row + rows, self.score)
 
 
@@ -56,11 +56,11 @@ class CellError(DplanError, ValueError):
     column : str
         Its column.
     row : int
-        Its row, counted from 0 in the frame at hand.
+        Its row in the frame, counted from 0.
     problem : str
         What is wrong, and what to do.
     place : str
-        File and line of the row, once they are known; else its number, counted from 1.
+        File and line of the row if they are known, otherwise its number, counted from 1.
     """
 
     def __init__(self, column: str, row: int, problem: str, place: str = "") -> None:
@@ -81,7 +81,7 @@ class ConfigurationError(DplanError, ValueError):
 
 
 class DownloadError(DplanError, OSError):
-    """A data set could not be downloaded, or what came is not what its publisher publishes."""
+    """A data set could not be downloaded, or the download is not the published file."""
 
 
 class JournalError(DplanError, OSError):
@@ -93,11 +93,11 @@ class FolderInUseError(JournalError):
 
 
 class NoLabelsWarning(UserWarning):
-    """No row is labelled, or every row: a detector that learns from labels falls back to an unsupervised ranking."""
+    """No row, or every row, is labelled: the detector falls back to an unsupervised ranking."""
 
 
 def shown(text: object) -> str:
-    """Return a value for a message: in quotes, control characters escaped, not too long.
+    """Return a value for a message: quoted, with control characters escaped, and shortened.
 
     Examples
     --------

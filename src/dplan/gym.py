@@ -1,7 +1,7 @@
-"""DPLAN's simulation environment as a Gymnasium environment, for any library of reinforcement learning.
+"""DPLAN's simulation environment as a Gymnasium environment, for other reinforcement-learning libraries.
 
-It runs the very functions that train `dplan.DPLAN`, so for the same draws it gives the same rewards and the same next
-observations. Importing this module registers it as ``dplan/AnomalyBiased-v0``. It needs the extra ``dplan-ad[gym]``.
+It uses the functions that train `dplan.DPLAN`, so the same random draws give the same rewards and observations.
+Importing this module registers it as ``dplan/AnomalyBiased-v0``. It requires the extra ``dplan-ad[gym]``.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ try:
     from gymnasium import spaces
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        "dplan.gym needs gymnasium; install it with: pip install 'dplan-ad[gym]'"
+        "dplan.gym requires gymnasium; install it with pip install 'dplan-ad[gym]'"
     ) from error
 
 Embed = Callable[[Floats], NDArray[np.floating]]
@@ -52,23 +52,24 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
         ``Discrete(2)``: 0 calls the row normal, 1 calls it anomalous.
     Reward
         External (Eq. 4): 1 for a labelled anomaly called anomalous, 0 for an unlabelled row called normal, else -1.
-        Plus intrinsic (Eq. 5), whatever the action: how easily an isolation forest isolates the row in the agent's
+        Plus intrinsic (Eq. 5), regardless of the action: how easily an isolation forest isolates the row in the agent's
         embedding, in [0, 1]. Both are given for the row that was acted on.
     Episode end
         After `episode_steps` steps the episode terminates.
     Info
-        ``row``, the number in X of the row shown; ``labelled``, whether it is a labelled anomaly; and from `step` also
+        ``row``, the index in X of the row shown; ``labelled``, whether it is a labelled anomaly; and from `step` also
         ``external_reward`` and ``intrinsic_reward``.
 
     Parameters
     ----------
     X : array-like of shape (n_rows, n_columns)
-        The rows, labelled and unlabelled.
+        Labelled and unlabelled rows.
     y : array-like of shape (n_rows,)
         0 for an unlabelled row, k ≥ 1 for a labelled anomaly.
     embed : callable or None, default=None
-        The agent's embedding: takes rows (n, n_columns), returns (n, width). It is asked anew at every step, so it may
-        change while the agent learns. None takes the rows as they are. It can also be set later: ``env.embed = …``.
+        The agent's embedding: takes rows (n, n_columns), returns (n, width). It is called at every step, so it may
+        change while the agent learns. If None, the rows themselves are used. It can also be set later: ``env.embed =
+        …``.
     labelled_probability, subsample_size, episode_steps, novelty_update_steps : float, int, int, int
         As in `dplan.DPLAN`.
     sampler, intrinsic_reward, n_trees, tree_size : str, bool, int, int
@@ -117,16 +118,16 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
         check_flag("intrinsic_reward", intrinsic_reward)
         table = np.asarray(X, dtype=np.float64)
         if table.ndim != 2 or not np.isfinite(table).all():
-            raise ValueError("X must be a table of finite numbers, one row per observation.")
+            raise ValueError("X must be a 2-D array of finite numbers.")
         labels = check_labels(y, len(table))
         labelled, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
         if not len(labelled) or not len(unlabelled):
             raise ValueError(
-                f"y must label some rows as anomalies (k >= 1) and leave others unlabelled (0); it has "
+                "y must have labelled anomalies (k >= 1) and unlabelled rows (0), got "
                 f"{len(labelled)} labelled and {len(unlabelled)} unlabelled rows."
             )
 
-        # Which rows stand side by side is not part of an episode's randomness, so its seed is fixed.
+        # The order of the rows is not part of an episode's randomness, so its seed is fixed.
         shuffle = np.random.default_rng(0)
         self._order = ring_order(labelled, unlabelled, max(subsample_size, tree_size), shuffle)
         self.world = World(
@@ -138,7 +139,7 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
             labelled_probability=float(labelled_probability),
             sampler=SAMPLERS[sampler],
         )
-        self.embed: Embed = embed if embed is not None else _as_they_are
+        self.embed: Embed = embed if embed is not None else _identity
         self.observation_space = spaces.Box(0.0, 1.0, (table.shape[1],), np.float32)
         self.action_space = spaces.Discrete(2)
         self._episode_steps = episode_steps
@@ -150,7 +151,7 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Floats, dict[str, Any]]:
-        """Begin an episode at a random unlabelled row; with a seed, the intrinsic reward begins anew as well."""
+        """Start an episode at a random unlabelled row; with a seed, also reset the intrinsic reward."""
         super().reset(seed=seed)
         if self._intrinsic and (seed is not None or self._novelty is None):
             self._refresh_novelty()
@@ -161,7 +162,7 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
         return self._observation(), self._info()
 
     def step(self, action: np.int64) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
-        """Take the agent's verdict on the row shown, and show the next."""
+        """Apply the action to the current row, and return the next one."""
         row = self._row
         external = external_reward(is_labelled(self.world, row), int(action))
         intrinsic = float(self._novelty[row]) if self._novelty is not None else 0.0
@@ -194,13 +195,12 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
         embedded = np.ascontiguousarray(self.embed(rows), dtype=np.float32)
         if embedded.ndim != 2 or len(embedded) != len(rows):
             raise ValueError(
-                f"embed must return one row per row it is given: it was given {len(rows)} rows and returned an array "
-                f"of shape {embedded.shape}."
+                f"embed must return one row per input row; got an array of shape {embedded.shape} for {len(rows)} rows."
             )
         return embedded
 
     def _refresh_novelty(self) -> None:
-        """Grow a forest in the present embedding and keep the reward of every row: θ̂^e stays until the next time."""
+        """Grow a forest in the current embedding θ̂^e, and store the reward of every row until the next refresh."""
         world, forest = self.world, new_forest(self._n_trees, self._tree_size)
         for tree in range(self._n_trees):
             start = random_unlabelled(world, self.np_random)
@@ -209,11 +209,11 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
         scores = np.concatenate(
             [isolation_scores(forest, self._embed(world.rows[i : i + RESCALING_ROWS])) for i in pieces]
         )[: world.n_labelled + world.n_unlabelled]
-        judged = scores[world.n_labelled : world.n_labelled + RESCALING_ROWS]
-        self._novelty = rescale(scores, np.array([judged.min(), judged.max()]))
+        reference = scores[world.n_labelled : world.n_labelled + RESCALING_ROWS]
+        self._novelty = rescale(scores, np.array([reference.min(), reference.max()]))
 
 
-def _as_they_are(rows: Floats) -> NDArray[np.floating]:
+def _identity(rows: Floats) -> NDArray[np.floating]:
     return rows
 
 

@@ -1,11 +1,12 @@
-"""How well scores rank anomalies: AUC-PR, AUC-ROC, precision at the top. The one place where they are computed.
+"""Metrics of a ranking: AUC-PR, AUC-ROC, and precision among the highest scores.
 
-All areas are read off one sorting of the scores. scikit-learn would sort and validate again for every group of
+All areas are computed from one sort of the scores. scikit-learn would sort and validate again for every group of
 anomalies, which takes longer than some detectors take to fit.
 
-`average_precision` and `roc_auc` are scorers for scikit-learn's `cross_val_score`, `GridSearchCV` and their like. Its
-own take the highest scores for the positive class, while its outlier detectors give anomalies the lowest:
-``scoring="roc_auc"`` rates a perfect detector 0. These have the right sign, and take the labels that detectors take.
+`average_precision` and `roc_auc` are scorers for scikit-learn's `cross_val_score`, `GridSearchCV` and similar
+functions. scikit-learn's own scorers expect high scores for the positive class, but its outlier detectors give
+anomalies low scores: ``scoring="roc_auc"`` gives a perfect detector 0. These scorers have the right sign, and accept
+the labels of detectors.
 """
 
 from typing import Any
@@ -71,7 +72,7 @@ class RankedScores:
 
 
 def precision_at(top: int, anomalous: Mask, scores: NDArray[np.floating]) -> float:
-    """Return the share of anomalies among the `top` highest scores; rows tied at the edge count in part.
+    """Return the fraction of anomalies among the `top` highest scores; ties at the boundary count fractionally.
 
     Examples
     --------
@@ -91,12 +92,12 @@ def average_precision(estimator: Any, X: ArrayLike, y: ArrayLike) -> float:
     Parameters
     ----------
     estimator : Detector or Pipeline
-        Anything fitted that has scikit-learn's `score_samples`.
+        Any fitted estimator with scikit-learn's `score_samples`.
     X : array-like or frame of shape (n_rows, n_columns)
         Rows.
     y : array-like of shape (n_rows,)
-        Their labels: k ≥ 1 for an anomaly; 0 for an unlabelled row, which counts as normal; -1 for a row that someone
-        has checked and found normal.
+        Their labels: k ≥ 1 for an anomaly; 0 for an unlabelled row, which counts as normal; -1 for a checked normal
+        row.
 
     Examples
     --------
@@ -129,7 +130,7 @@ def _areas(estimator: Any, X: ArrayLike, y: ArrayLike) -> tuple[float, float]:
     areas = RankedScores(scores).areas(anomalous, ~anomalous)
     if areas is None:
         raise ValueError(
-            f"{int(anomalous.sum())} of {len(anomalous)} rows are labelled as anomalies; some must be, and some not: "
-            "cross-validate with sklearn.model_selection.StratifiedKFold, in no more folds than there are anomalies."
+            f"{int(anomalous.sum())} of {len(anomalous)} rows are labelled as anomalies; both classes are required. "
+            "Cross-validate with sklearn.model_selection.StratifiedKFold, with no more folds than anomalies."
         )
     return areas

@@ -39,7 +39,7 @@ def test_nearest_if_anomalous_and_farthest_if_normal():
     assert choose(world, 0, NORMAL, 5, [3, -1, 2, -4]) == 8
 
 
-def test_of_equals_the_first_is_taken():
+def test_ties_go_to_the_first_row():
     world = make_world(n_labelled=2, n_unlabelled=10, window=4)
     assert choose(world, 0, ANOMALOUS, 5, [2, 1, -1, 1]) == 6
     assert choose(world, 0, NORMAL, 5, [1, -2, 2, 2]) == 6
@@ -97,7 +97,7 @@ def test_subsample_is_uniform_over_the_unlabelled_rows():
     assert counts.min() > 0.85 * counts.mean()
 
 
-def test_windows_of_an_episode_begin_in_its_stretch_and_every_row_is_as_likely_over_episodes():
+def test_windows_of_an_episode_start_in_its_stretch_and_all_rows_are_equally_likely_over_episodes():
     world = make_world(n_unlabelled=50, window=10, stretch=8)
     rng = np.random.default_rng(0)
     starts = np.zeros(50)
@@ -119,7 +119,7 @@ def test_the_stretch_is_all_of_the_unlabelled_rows_if_they_are_few():
     assert rng.bit_generator.state == before  # nothing was drawn
 
 
-def test_which_rows_stand_side_by_side_is_random():
+def test_the_order_of_rows_is_random():
     neighbours = {
         tuple(ring_order(np.empty(0, int), np.arange(5), 0, np.random.default_rng(seed)))
         for seed in range(200)
@@ -134,7 +134,7 @@ def test_first_observation_is_uniform_over_the_unlabelled_rows():
     assert uniform_pvalue(np.bincount(rows, minlength=40)) > 0.001
 
 
-def test_uniform_sampler_keeps_p_and_asks_for_no_window():
+def test_the_uniform_sampler_keeps_p_and_needs_no_window():
     world = make_world(sampler=UNIFORM, n_unlabelled=40)
     rng = np.random.default_rng(0)
     draws = [draw_next(world, 0, rng) for _ in range(20_000)]
@@ -144,7 +144,7 @@ def test_uniform_sampler_keeps_p_and_asks_for_no_window():
     assert uniform_pvalue(np.bincount(rows[rows >= 20] - 20, minlength=40)) > 0.001
 
 
-def test_random_sampler_draws_from_all_rows_alike():
+def test_the_random_sampler_draws_uniformly_from_all_rows():
     world = make_world(sampler=RANDOM, n_unlabelled=40)
     rng = np.random.default_rng(0)
     rows = np.array([draw_next(world, 0, rng)[0] for _ in range(20_000)])

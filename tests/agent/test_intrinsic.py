@@ -6,7 +6,13 @@ from scipy.stats import spearmanr
 from sklearn.ensemble import IsolationForest
 
 from dplan._kernels import perceptron
-from dplan._kernels.forest import average_path_length, grow, isolation_scores, new_forest
+from dplan._kernels.forest import (
+    average_path_length,
+    grow,
+    isolation_score,
+    isolation_scores,
+    new_forest,
+)
 from dplan.agent.intrinsic import AS_THEY_ARE, RANK, RAW, intrinsic_reward, new_novelty, refresh, rescale
 from tests.agent.worlds import make_agent, make_world
 
@@ -153,3 +159,11 @@ def test_fewer_rows_than_a_tree_takes():
     refresh(novelty, world, agent.theta, agent.sizes, np.random.default_rng(0))
     assert novelty.forest.tree_size == 37
     assert np.isfinite(novelty.rewards[20:]).all()
+
+
+@pytest.mark.parametrize("n_rows", [1, 255, 256, 600])
+def test_a_row_scores_the_same_alone_and_among_others(n_rows: int) -> None:
+    rows = np.random.default_rng(0).normal(size=(600, 5)).astype(np.float32)
+    forest, memory = grown(rows), np.zeros(100, dtype=np.int32)
+    alone = [isolation_score(forest, row, memory) for row in rows[:n_rows]]
+    np.testing.assert_array_equal(isolation_scores(forest, rows[:n_rows]), np.array(alone))

@@ -73,7 +73,7 @@ def test_rmsprop_is_that_of_keras():
     assert theta[0] == pytest.approx(-0.1 * 3 / (np.sqrt(0.95 * 0.2 + 0.05 * 9) + 0.01))
 
 
-def test_momentum_takes_a_share_of_the_last_step_again():
+def test_momentum_adds_a_fraction_of_the_previous_step():
     theta, square, velocity = (np.full(1, value, np.float32) for value in (0, 0.2, 0.5))
     perceptron.rmsprop_with_momentum(theta, np.full(1, 3, np.float32), square, velocity, 0.1, 0.95, 0.01, 0.9)
     step = 0.9 * 0.5 + 0.1 * 3 / (np.sqrt(0.95 * 0.2 + 0.05 * 9) + 0.01)
@@ -88,7 +88,7 @@ def test_centred_rmsprop_is_that_of_the_original_dqn():
     assert theta[0] == pytest.approx(-0.1 * 3 / np.sqrt(v - m**2 + 0.01))
 
 
-def test_fresh_weights_are_glorot_uniform():
+def test_initial_weights_are_glorot_uniform():
     sizes = perceptron.layer_sizes(200, (100,), 2)
     (kernel, biases), _ = perceptron.unflatten(
         perceptron.glorot_uniform(sizes, np.random.default_rng(0)), sizes
@@ -109,7 +109,7 @@ def test_the_embedding_is_the_last_hidden_layer_after_relu():
     np.testing.assert_allclose(perceptron.outputs(theta, sizes, rows), hidden @ layers[2][0] + layers[2][1])
 
 
-def test_dropout_drops_its_share_and_keeps_the_expected_sum():
+def test_dropout_drops_its_fraction_and_preserves_the_expected_sum():
     sizes = perceptron.layer_sizes(3, (2_000, 4), 2)
     theta, rows = abs(unequal(sizes)), np.ones((20, 3))
     rng = np.random.default_rng(0)

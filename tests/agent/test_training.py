@@ -36,7 +36,7 @@ def run(world, schedule=SHORT, learning=LEARNING, hidden=(20,), replay_size=1_00
         (LEARNING._replace(dropout=0.5, optimizer=1, l2=0.0), 370),  # the memory wraps around
     ],
 )
-def test_the_kernel_does_what_its_plain_twin_does(hidden, learning, replay_size):
+def test_the_kernel_equals_its_plain_twin(hidden, learning, replay_size):
     # One forest throughout: how many draws it takes to grow one hangs on the last bits of the weights.
     schedule = SHORT._replace(novelty_update_steps=1_000)
     world = make_world(n_labelled=30, n_unlabelled=500, n_columns=8)
@@ -71,7 +71,7 @@ def test_the_kernel_does_what_its_plain_twin_does(hidden, learning, replay_size)
     assert abs(agent.theta - start).max() > 0.01  # which moved the weights
 
 
-def test_epsilon_falls_linearly_over_the_warm_up_and_stays():
+def test_epsilon_decreases_linearly_over_the_warm_up_and_stays():
     steps = [0, 5_000, 10_000, 15_000]
     assert [epsilon_at(step, SCHEDULE) for step in steps] == pytest.approx([1.0, 0.55, 0.1, 0.1])
 
@@ -127,7 +127,7 @@ def test_the_reward_belongs_to_the_row_that_was_acted_on():
     np.testing.assert_array_equal(memory.rewards[:500], expected)
 
 
-def test_the_combined_reward_adds_what_the_forest_says_of_the_same_row():
+def test_the_combined_reward_adds_the_forests_score_of_the_same_row():
     world = make_world()
     still = SHORT._replace(n_steps=200, warmup_steps=200)  # one forest throughout
     agent, novelty, memory = make_agent(world)
@@ -191,7 +191,7 @@ def test_the_forest_is_refreshed_every_n_steps_and_not_in_between():
 
 
 @pytest.mark.parametrize("stretch", [None, 60])
-def test_keeping_the_embedding_in_the_warm_up_changes_nothing(monkeypatch, stretch):
+def test_caching_the_embedding_in_the_warm_up_changes_nothing(monkeypatch, stretch):
     world = make_world(stretch=stretch)
     embedded = []
     original = training.embed_stretch
@@ -203,7 +203,7 @@ def test_keeping_the_embedding_in_the_warm_up_changes_nothing(monkeypatch, stret
     np.testing.assert_array_equal(kept.next_rows, computed.next_rows)
 
 
-def test_the_embedding_of_a_stretch_runs_over_the_end_of_the_unlabelled_rows():
+def test_a_stretch_wraps_around_the_end_of_the_unlabelled_rows():
     world = make_world(n_unlabelled=400, window=50, stretch=100)
     agent, _, _ = make_agent(world)
     places = world.n_labelled + (370 + np.arange(150)) % 400

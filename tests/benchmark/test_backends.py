@@ -80,4 +80,4 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_figures(cluster, tmp_path)
 
 def test_where_no_scheduler_is_that_is_said(tmp_path):
     with pytest.raises(OSError, match=r"tcp://127\.0\.0\.1:9"):
-        run(make_small_plan(), tmp_path, backend=on_dask("tcp://127.0.0.1:9", patience=1))
+        run(make_small_plan(), tmp_path, backend=on_dask("tcp://127.0.0.1:9", timeout=1))

@@ -89,7 +89,7 @@ def valid(**changes):
         ({"kind": "cell"}, "the field 'suite' is missing"),
         ({"kind": "run", "command": "x"}, "the field 'time' is missing"),
         ({"auc_pr": 1}, "it has no kind"),
-        (valid(auc_roc="high"), "the field 'auc_roc' holds 'high'"),
+        (valid(auc_roc="high"), "the field 'auc_roc' is 'high'"),
         (valid(status="failed"), "the field 'error' is missing"),
         *[({k: v for k, v in valid().items() if k != name}, f"the field '{name}' is missing")
           for name in ("method", "seed", "auc_pr", "auc_pr_unknown", "classes", "curve", "fit_seconds")
@@ -111,7 +111,7 @@ def test_a_whole_record_is_read(tmp_path):
 
 
 def test_where_no_journal_is_that_is_said(tmp_path):
-    with pytest.raises(JournalError, match="cannot read a journal at"):
+    with pytest.raises(JournalError, match="cannot read the journal"):
         read_journal(tmp_path)
     (tmp_path / "file").write_text(json.dumps({}))
     with pytest.raises(JournalError, match="cannot use"):

@@ -95,7 +95,7 @@ def test_ctrl_c_ends_the_command_at_once_with_a_line_and_it_goes_on(tmp_path, li
     assert process.returncode == 130
     assert (out, err) == (
         "",
-        "Interrupted. Finished cells are kept; run the same command again to continue.\n",
+        "Interrupted. Finished cells are kept; run the same command again to resume.\n",
     )
     _check_that_it_goes_on(tmp_path, at_least=lines - 1)  # the first line says what was started
     _wait_until_gone(process.pid)
@@ -125,7 +125,7 @@ def _check_that_it_goes_on(folder, at_least):
     before = figures(folder / "out")
     assert at_least <= len(before) < 16
     again = subprocess.run(COMMAND, cwd=folder, capture_output=True, text=True, check=True)
-    assert f"{16 - len(before)} cells done, 0 failed, {len(before)} finished before" in again.stdout
+    assert f"{16 - len(before)} cells done, 0 failed, {len(before)} already finished" in again.stdout
     after = figures(folder / "out")
     assert len(after) == 16
     assert before.items() <= after.items()

@@ -119,7 +119,7 @@ def test_the_headline_has_every_average_beside_the_papers(written):
     head, *_ = rows(markdown.read_text(), "Table 2")
     table = {row[0]: row[1:] for row in head}
     ours = means(cells, "table2", "DUA", "resampled", "auc_roc")
-    theirs = [published.figure("table2", "auc_roc", name, "DUA").mean for name in published.data_sets()]
+    theirs = [published.result("table2", "auc_roc", name, "DUA").mean for name in published.data_sets()]
     far = np.round(ours - theirs, 3)
     difference = f"{ours.mean() - 0.871:+.3f}".replace("-", "−")
     counts = f"{(abs(far) <= 0.02).sum()} ≈, {(far < -0.05).sum()} ↓, {(far > 0.05).sum()} ↑"
@@ -156,7 +156,7 @@ def test_sentences_say_where_ours_matches_the_paper_and_where_not(written):
     text = markdown.read_text()
     ours = means(cells, "table2", "DPLAN", "fixed", "auc_pr")
     theirs = np.array(
-        [published.figure("table2", "auc_pr", name, "DPLAN").mean for name in published.data_sets()]
+        [published.result("table2", "auc_pr", name, "DPLAN").mean for name in published.data_sets()]
     )
     far = np.round(ours - theirs, 3)
     (sentence,) = re.findall(

@@ -33,11 +33,11 @@ FITTING = ["--label", "verdict", "--anomaly", "fraud", "--id", "payment", "--no-
 def warm_up(path):
     """Load and compile what the commands need."""
     model = TableModel.load(path)
-    effects(model.detector, model.usual[:2], model.usual)
-    y = np.arange(len(model.usual)) < 20
-    trained = DPLAN(n_steps=200, warmup_steps=100, n_trees=5).fit(model.usual, y)
-    trained.partial_fit(model.usual, y)
-    trained.anomaly_score(model.usual)
+    effects(model.detector, model.background[:2], model.background)
+    y = np.arange(len(model.background)) < 20
+    trained = DPLAN(n_steps=200, warmup_steps=100, n_trees=5).fit(model.background, y)
+    trained.partial_fit(model.background, y)
+    trained.anomaly_score(model.background)
 
 
 def started(arguments, delay=0.0):
@@ -75,8 +75,8 @@ def content(path):
         return path.read_bytes() if path.exists() else None
     model = TableModel.load(path)  # whole: its digest is right
     summary = {name: value for name, value in model.summary.items() if name not in ("seconds", "updates")}
-    scores = model.detector.anomaly_score(model.usual)
-    return json.dumps(summary), model.usual.tobytes(), model.known.tobytes(), scores.tobytes()
+    scores = model.detector.anomaly_score(model.background)
+    return json.dumps(summary), model.background.tobytes(), model.known_anomalies.tobytes(), scores.tobytes()
 
 
 def copied(source, target):

@@ -27,11 +27,11 @@ SMALL = ("run", "table2", "--dataset", "covertype-mini", "-m", "LogisticBaseline
 def test_run_and_report(dplan, tmp_path):
     ran = dplan(*SMALL, "-o", "out", "--protocol", "fixed", "--protocol", "resampled")
     assert ran.exit_code == 0, ran.output
-    assert "4 cells done, 0 failed, 0 finished before" in ran.output
+    assert "4 cells done, 0 failed, 0 already finished" in ran.output
     assert "dplan benchmark report out" in ran.output
     assert {cell["protocol"] for cell in figures(tmp_path / "out").values()} == {"fixed", "resampled"}
     again = dplan(*SMALL, "-o", "out")
-    assert "0 cells done, 0 failed, 2 finished before" in again.output
+    assert "0 cells done, 0 failed, 2 already finished" in again.output
     reported = dplan("report", "out")
     assert reported.exit_code == 0, reported.output
     assert "LogisticBaseline" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
@@ -57,7 +57,7 @@ def test_the_journal_says_how_it_was_made(tmp_path):
         (("run", "table2", "--backend", "dask"), "--scheduler ADDRESS must be used together"),
         (("run", "table2", "--scheduler", "tcp://x:1"), "--scheduler ADDRESS must be used together"),
         (("run", "table2", "--data-home", "nowhere"), "data set 'unsw_nb15' is not in nowhere"),
-        (("report", "nowhere"), "cannot read a journal at nowhere"),
+        (("report", "nowhere"), "cannot read the journal nowhere"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_line(dplan, arguments, message):

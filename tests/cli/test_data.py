@@ -67,7 +67,7 @@ def test_list_of_the_real_data_sets(data_home):
         width = data.features.width
         assert f"columns: {width}, D = {data.dimensions} (paper: {data.source.dimensions})" in lines
         for kind, found in data.counts().items():
-            used = min(found, data.source.cap or found) if kind != "normal" else found
+            used = min(found, data.source.max_rows_per_class or found) if kind != "normal" else found
             (line,) = (line for line in lines if line.startswith(f"{kind}: "))
             assert line.startswith(f"{kind}: {used:,} of {data.source.table_1[kind]:,}")
             assert line.endswith("<- incomplete") == (used < data.source.table_1[kind])
@@ -80,7 +80,7 @@ def test_list_of_an_empty_home(tmp_path):
     result = dplan("list", "--home", tmp_path)
     assert result.exit_code == 0
     for name in ("unsw_nb15", "annthyroid", "har", "covertype"):
-        assert f"{name}: missing; `dplan data fetch {name}`" in result.output
+        assert f"{name}: missing; run `dplan data fetch {name}`" in result.output
     assert "covertype-mini: incomplete, 21,600 rows" in result.output
 
 
@@ -236,7 +236,7 @@ def test_check_of_what_is_missing_or_damaged(thyroid, tmp_path):
     assert "annthyroid: damaged" in dplan("list", "--home", tmp_path).output
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "annthyroid.parquet")
     result = dplan("check", "annthyroid", "--home", tmp_path)
-    assert "has no column 'class', so it does not hold annthyroid" in result.output
+    assert "has no column 'class', so it is not annthyroid" in result.output
     pl.DataFrame({"class": ["ill"]}).write_parquet(tmp_path / "annthyroid.parquet")
     result = dplan("check", "annthyroid", "--home", tmp_path)
     assert "column 'class' holds 'ill', which is not a class of annthyroid" in result.output

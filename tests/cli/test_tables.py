@@ -69,10 +69,10 @@ def test_from_a_csv_to_a_ranked_list_with_reasons(csv, tmp_path):
     assert done.exit_code == 0, done.output
     assert done.stdout == ""  # what happened is told on standard error
     top = pl.read_csv(tmp_path / "top.csv")
-    assert top.columns == ["payment", "score", "percentile", "alert", "because"]
+    assert top.columns == ["payment", "score", "percentile", "alert", "reasons"]
     frauds = payments().filter(pl.col("country") == "XX")["payment"]
     assert top["payment"].is_in(frauds.implode()).mean() >= 0.8
-    assert (top["because"] != "").all()
+    assert (top["reasons"] != "").all()
     done = run("inspect", tmp_path / "m.dplan")
     for said in (
         "DPLANEnsemble",
@@ -161,7 +161,7 @@ def test_pipes(csv, model_path):
 WRONG = {
     "no such label": (["--label", "verdct"], 1, "did you mean 'verdict'"),
     "no such value": (["--label", "verdict", "--anomaly", "Fraud"], 1, "did you mean 'fraud'"),
-    "no such detector": (["--label", "verdict", "--detector", "magic"], 2, "there is no detector 'magic'"),
+    "no such detector": (["--label", "verdict", "--detector", "magic"], 2, "unknown detector 'magic'"),
     "no such parameter": (["--label", "verdict", "--set", "spin=1"], 2, "write NAME=VALUE"),
     "senseless parameter": (
         ["--label", "verdict", "--anomaly", "fraud", "--set", "n_steps=-1"],
@@ -189,9 +189,9 @@ def test_wrong_fits_end_with_one_line(what, csv, tmp_path):
     ("arguments", "code", "message"),
     [
         (["{csv}", "-m", "{csv}", "-o", "{out}.csv"], 1, "not a dplan model file"),
-        (["{csv}x", "-m", "{model}", "-o", "{out}.csv"], 2, "there is no file"),
+        (["{csv}x", "-m", "{model}", "-o", "{out}.csv"], 2, "file not found:"),
         (["{csv}", "-m", "{model}", "-o", "{out}.xls"], 1, "unsupported file type"),
-        (["{csv}", "-m", "{model}", "-o", "{out}.csv.gz"], 1, "compressed text cannot be written"),
+        (["{csv}", "-m", "{model}", "-o", "{out}.csv.gz"], 1, "compressed text output is not supported"),
         (["{csv}", "-m", "{model}", "-o", "{csv}"], 1, "is also an input"),
         (["{csv}", "-m", "{model}", "-o", "{model}"], 1, "unsupported file type"),
         (["{csv}", "-m", "{model}", "-o", "{folder}"], 2, "is a folder"),
@@ -199,17 +199,17 @@ def test_wrong_fits_end_with_one_line(what, csv, tmp_path):
         (
             ["{csv}", "-m", "{model}", "-o", "{out}.csv", "--keep", "\x1b[2Jx"],
             1,
-            r"no column '\x1b[2Jx' to keep",
+            r"cannot keep column '\x1b[2Jx'",
         ),
-        (["{csv}", "-m", "{model}", "-o", "{out}/no/folder.csv"], 1, "there is no folder"),
+        (["{csv}", "-m", "{model}", "-o", "{out}/no/folder.csv"], 1, "does not exist"),
         (
             ["{csv}", "-m", "{model}", "-o", "{out}.csv", "--budget", "1", "--threshold", "1"],
             2,
             "cannot be combined",
         ),
-        (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--backend", "dask"], 2, "must be given together"),
+        (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--backend", "dask"], 2, "must be used together"),
         (["-", "-m", "{model}", "-o", "-", "--format", "parquet"], 2, "standard input"),
-        (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--keep", "colour"], 1, "no column 'colour'"),
+        (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--keep", "colour"], 1, "cannot keep column 'colour'"),
         (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--top", "0"], 2, "--top"),
     ],
 )
@@ -264,13 +264,13 @@ def test_a_bar_that_does_not_move_says_why(monkeypatch, capfd):
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
     monkeypatch.setattr(_shared, "_COMPILING_SECONDS", 0)
     detector = DPLAN()
-    with _shared.training_bar(detector) as stage:
+    with _shared.training_progress(detector) as stage:
         stage("training")
         time.sleep(0.3)
         detector.callback(detector, {"reward": 812.0, "epsilon": 0.5})
         time.sleep(0.3)
     shown = capfd.readouterr().err
-    assert "compiling (first time here)" in shown
+    assert "compiling (first use only)" in shown
     last = shown.rindex("reward 812")
     assert "compiling" not in shown[last:]
 
@@ -290,13 +290,13 @@ def test_no_command_writes_over_its_input_or_beside_another_run(command, csv, mo
     done = run(command, *arguments, tmp_path / "link")
     assert done.exit_code == 1
     assert done.output.startswith("Error: ")
-    assert "is also an input, which would be lost" in done.output
+    assert "is also an input and would be overwritten" in done.output
     with claimed(tmp_path / "out"):
         done = run(command, *arguments, tmp_path / "out")
     assert done.exit_code == 1
     assert f"out: process {os.getpid()} on " in done.output
     done = run(command, *arguments, tmp_path / "no" / "out")
-    assert done.output == f"Error: there is no folder {tmp_path / 'no'} to write out into\n"
+    assert done.output == f"Error: cannot write out: the folder {tmp_path / 'no'} does not exist\n"
     assert {path: path.read_bytes() for path in (csv, model)} == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "m.dplan", "payments.csv"]
 
@@ -490,7 +490,7 @@ def test_every_command_reads_the_table_as_fit_did(tmp_path):
         "--set",
         "warmup_steps=50",
     ]
-    assert "is not utf-8" in run("fit", table, *label, "-o", model).stderr
+    assert "is not valid utf-8" in run("fit", table, *label, "-o", model).stderr
     done = run("fit", table, *label, *reading, *fitted, "-o", model, "--no-estimate")
     assert done.exit_code == 0, done.output
     assert "1 number, 1 date, 2 text" in done.output

@@ -38,7 +38,7 @@ def test_a_whole_file(server, tmp_path):
 
 def test_interruptions_are_resumed(server, tmp_path):
     server.served.break_off_after = [70_000, 100_000]
-    target = download(f"{server.url}/a.zip", tmp_path / "a.zip", pause=0)
+    target = download(f"{server.url}/a.zip", tmp_path / "a.zip", retry_delay=0)
     assert target.read_bytes() == CONTENT
     assert [request.get("Range") for request in server.served.requests] == [
         None,
@@ -53,7 +53,7 @@ def test_a_later_run_goes_on_where_the_last_one_stopped(server, tmp_path):
     with pytest.raises(
         DownloadError, match=r"failed 1 times, .* 120,000 bytes have arrived: run the same command again"
     ):
-        download(f"{server.url}/a.zip", tmp_path / "a.zip", tries=1)
+        download(f"{server.url}/a.zip", tmp_path / "a.zip", max_attempts=1)
     assert files(tmp_path) == ["a.zip.part", "a.zip.part.version"]  # nothing that could be taken for the file
     download(f"{server.url}/a.zip", tmp_path / "a.zip")
     assert server.served.requests[-1]["Range"] == "bytes=120000-"
@@ -66,7 +66,7 @@ def test_a_file_that_changed_meanwhile_starts_over(mark, server, tmp_path):
     setattr(server.served, mark, '"one"')
     server.served.break_off_after = [120_000]
     with pytest.raises(DownloadError):
-        download(f"{server.url}/a.zip", tmp_path / "a.zip", tries=1)
+        download(f"{server.url}/a.zip", tmp_path / "a.zip", max_attempts=1)
     server.served.content = CONTENT[::-1]
     setattr(server.served, mark, '"two"')
     assert download(f"{server.url}/a.zip", tmp_path / "a.zip").read_bytes() == CONTENT[::-1]
@@ -77,14 +77,14 @@ def test_a_server_that_cannot_go_on_sends_all(behaviour, server, tmp_path):
     for name, value in behaviour.items():
         setattr(server.served, name, value)
     server.served.break_off_after = [120_000]
-    assert download(f"{server.url}/a.zip", tmp_path / "a.zip", pause=0).read_bytes() == CONTENT
+    assert download(f"{server.url}/a.zip", tmp_path / "a.zip", retry_delay=0).read_bytes() == CONTENT
 
 
 def test_a_server_that_sends_another_range_is_not_believed(server, tmp_path):
     server.served.break_off_after = [120_000]
     server.served.wrong_range = True
     with pytest.raises(DownloadError, match="asked for bytes from 120000, got bytes 120001-"):
-        download(f"{server.url}/a.zip", tmp_path / "a.zip", pause=0)
+        download(f"{server.url}/a.zip", tmp_path / "a.zip", retry_delay=0)
     assert not (tmp_path / "a.zip").exists()
 
 
@@ -113,10 +113,10 @@ def test_a_server_that_does_not_say_the_length(server, tmp_path):
 def test_an_answer_in_chunks(server, tmp_path):
     server.served.chunked = True
     server.served.break_off_after = [120_000, 100_000]
-    assert download(f"{server.url}/a.zip", tmp_path / "a.zip", pause=0).read_bytes() == CONTENT
+    assert download(f"{server.url}/a.zip", tmp_path / "a.zip", retry_delay=0).read_bytes() == CONTENT
     server.served.break_off_after = [120_000]
     with pytest.raises(DownloadError, match=r"failed 1 times"):
-        download(f"{server.url}/b.zip", tmp_path / "b.zip", tries=1)
+        download(f"{server.url}/b.zip", tmp_path / "b.zip", max_attempts=1)
     assert not (tmp_path / "b.zip").exists()
 
 
@@ -146,7 +146,7 @@ def test_a_server_that_always_answers_416_is_told_after_two_requests(arrived, se
         (tmp_path / "a.zip.part.version").write_text(server.served.etag)
     server.served.failures = [416] * 50
     with pytest.raises(DownloadError, match=r"/a\.zip answered 416"):
-        download(f"{server.url}/a.zip", tmp_path / "a.zip", pause=0)
+        download(f"{server.url}/a.zip", tmp_path / "a.zip", retry_delay=0)
     assert len(server.served.requests) == (2 if arrived else 1)
     assert files(tmp_path) == []
 
@@ -171,14 +171,14 @@ def test_a_file_that_is_too_large_is_refused(behaviour, server, tmp_path):
 
 def test_a_server_error_is_tried_again(server, tmp_path):
     server.served.failures = [503, 500]
-    assert download(f"{server.url}/a.zip", tmp_path / "a.zip", pause=0).read_bytes() == CONTENT
+    assert download(f"{server.url}/a.zip", tmp_path / "a.zip", retry_delay=0).read_bytes() == CONTENT
 
 
 def test_no_server(server, tmp_path):
     url = server.url
     server.close()
     with pytest.raises(DownloadError, match=r"failed 2 times, .*refused"):
-        download(f"{url}/a.zip", tmp_path / "a.zip", tries=2, pause=0)
+        download(f"{url}/a.zip", tmp_path / "a.zip", max_attempts=2, retry_delay=0)
 
 
 def test_an_unwritable_folder_is_no_network_problem(server, tmp_path):
@@ -194,7 +194,7 @@ if sys.argv[3] != "0":
     import resource
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]),) * 2)
 try:
-    download(sys.argv[1], sys.argv[2], tries=1)
+    download(sys.argv[1], sys.argv[2], max_attempts=1)
     print(json.dumps("done"))
 except DownloadError as error:
     print(json.dumps(str(error)))

@@ -39,7 +39,7 @@ def test_scenario(id, dataset):
 
     # Sizes: 80 % and 20 % of each class after capping, and 60 labelled rows of each known class.
     sizes = [
-        size if k == 0 or source.cap is None else min(size, source.cap)
+        size if k == 0 or source.max_rows_per_class is None else min(size, source.max_rows_per_class)
         for k, size in enumerate(data.counts().values())
     ]
     assert np.bincount(task.y_test).tolist() == [round(0.2 * size) for size in sizes]
@@ -48,10 +48,10 @@ def test_scenario(id, dataset):
     assert np.bincount(task.y[labelled], minlength=len(sizes)).tolist() == [
         60 * (k in task.known) for k in range(len(sizes))
     ]
-    assert (task.hidden_classes[~labelled] == 0).sum() == n_normal
+    assert (task.true_classes[~labelled] == 0).sum() == n_normal
 
     # Contamination: the share of anomalies among the unlabelled rows, to the nearest row.
-    n_anomalies = (task.hidden_classes[~labelled] > 0).sum()
+    n_anomalies = (task.true_classes[~labelled] > 0).sum()
     assert abs(n_anomalies - entry.contamination * (~labelled).sum()) <= 1
 
     # Synthetic rows only where the real ones have run out.
@@ -59,9 +59,9 @@ def test_scenario(id, dataset):
     assert task.n_synthetic == (~real).sum()
     training_anomalies = sum(size - round(0.2 * size) for size in sizes[1:])
     if task.n_synthetic:
-        assert (real & (task.hidden_classes > 0)).sum() == training_anomalies
+        assert (real & (task.true_classes > 0)).sum() == training_anomalies
     else:  # … and in equal shares as far as they go
-        shares = np.bincount(task.hidden_classes[~labelled], minlength=len(sizes))[1:]
+        shares = np.bincount(task.true_classes[~labelled], minlength=len(sizes))[1:]
         used_up = [
             sizes[k] - round(0.2 * sizes[k]) - 60 * (k in task.known) == shares[k - 1]
             for k in range(1, len(sizes))
@@ -70,9 +70,9 @@ def test_scenario(id, dataset):
         assert not_used_up.max(initial=0) - not_used_up.min(initial=10**9) <= 1
 
     # Rows are what they are said to be, and none stands twice or on both sides.
-    np.testing.assert_array_equal(true_classes[task.rows[real]], task.hidden_classes[real])
+    np.testing.assert_array_equal(true_classes[task.rows[real]], task.true_classes[real])
     np.testing.assert_array_equal(true_classes[task.rows_test], task.y_test)
-    np.testing.assert_array_equal(task.y[labelled], task.hidden_classes[labelled])
+    np.testing.assert_array_equal(task.y[labelled], task.true_classes[labelled])
     used = np.concatenate([task.rows[real], task.rows_test])
     assert len(np.unique(used)) == len(used)
 
@@ -139,7 +139,7 @@ def test_synthetic_rows_are_real_anomalies_with_few_features_swapped(id, dataset
     # None is a copy of a row of the table, so none is a copy of a test row.
     assert made.join(data.features, on=data.features.columns, how="semi").is_empty()
     # Each differs from the nearest real unlabelled anomaly in at most 5 % of the features (at least one).
-    unlabelled = (task.y == 0) & (task.hidden_classes > 0) & (task.rows >= 0)
+    unlabelled = (task.y == 0) & (task.true_classes > 0) & (task.rows >= 0)
     origins = data.features[task.rows[unlabelled]].to_numpy()
     allowed = max(1, int(0.05 * data.features.width))
     for row in made.to_numpy()[:: max(1, made.height // 50)]:
@@ -170,7 +170,7 @@ def test_more_pollution_adds_anomalies(stem, dataset):
     before_made = data.features.clear()
     for percent in (2, 4, 6, 8, 10, 12):
         task = scenario(f"{stem}-pollution{percent}-v1", dataset=data)
-        rows = set(task.rows[(task.hidden_classes > 0) & (task.rows >= 0)].tolist())
+        rows = set(task.rows[(task.true_classes > 0) & (task.rows >= 0)].tolist())
         assert before_rows <= rows
         made = task.features.filter(task.rows < 0)
         assert before_made.join(made, on=made.columns, how="anti").is_empty()
@@ -195,7 +195,7 @@ def test_version_1_draws_these_rows_for_good():
         task.rows,
         task.rows_test,
         task.y,
-        task.hidden_classes,
+        task.true_classes,
         task.features.filter(task.rows < 0).to_numpy(),
     ]
     digest = hashlib.sha256(b"".join(np.ascontiguousarray(part, dtype="<i8").tobytes() for part in parts))
@@ -220,7 +220,7 @@ def test_more_labelled_rows_than_there_are():
 @pytest.mark.parametrize("contamination", [0.0, 0.005, 0.3])
 def test_any_contamination(contamination):
     task = scenario(MINI, contamination=contamination)
-    assert (task.hidden_classes[task.y == 0] > 0).mean() == pytest.approx(contamination, abs=1e-4)
+    assert (task.true_classes[task.y == 0] > 0).mean() == pytest.approx(contamination, abs=1e-4)
 
 
 @pytest.mark.parametrize(

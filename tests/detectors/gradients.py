@@ -1,12 +1,13 @@
-"""The gradient that training follows, against finite differences of what it minimises."""
+"""Compare the gradient used in training with finite differences of the loss."""
 
 import numpy as np
 
 from dplan._kernels import perceptron
+from dplan.detectors._deep import backward_with_decay
 
 
 def check(loss, sizes, rows, n_decayed, l2=0.01, seed=0):
-    """Compare both for a loss that maps outputs to (mean loss, its gradient by the outputs), all in float64."""
+    """Check a loss that maps outputs to (mean loss, gradient with respect to the outputs), in float64."""
     theta = perceptron.glorot_uniform(sizes, np.random.default_rng(seed)).astype(np.float64)
     rows = rows.astype(np.float64)
 
@@ -23,7 +24,7 @@ def check(loss, sizes, rows, n_decayed, l2=0.01, seed=0):
     gradient = np.zeros_like(theta)
     passed = forward(theta)
     mean_loss, slopes = loss(outputs(passed))
-    penalty = perceptron.backward_with_decay(theta, sizes, rows, passed, slopes, n_decayed, l2, gradient)
+    penalty = backward_with_decay(theta, sizes, rows, passed, slopes, n_decayed, l2, gradient)
     np.testing.assert_allclose(mean_loss + penalty, objective(theta), rtol=1e-6)
     shift = 1e-6
     numeric = [

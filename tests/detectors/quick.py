@@ -1,6 +1,6 @@
-"""Every detector, small enough to be fitted many times: the suites in this folder run over all of them.
+"""Every detector with small settings, so that it can be fitted many times in the shared tests.
 
-A new detector is added here and nowhere else in these suites.
+A new detector only has to be added here.
 """
 
 import dplan

@@ -48,7 +48,7 @@ def test_it_is_fitted_saved_loaded_and_explained_from_the_command_line(outcome):
     scored = pl.read_csv(folder / "scored.csv")
     assert scored.height == 1000
     np.testing.assert_allclose(scored["score"], model.score(pl.read_csv(folder / "payments.csv")), rtol=1e-5)
-    assert scored["because"].str.contains("amount").sum() >= 10
+    assert scored["reasons"].str.contains("amount").sum() >= 10
 
 
 def test_it_is_inspected_reported_and_benchmarked(outcome):

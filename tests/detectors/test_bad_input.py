@@ -37,7 +37,7 @@ def assert_named_or_finite(job, name):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_values_that_are_no_numbers_are_refused(detector, value):
+def test_nan_and_infinity_are_rejected(detector, value):
     X, y = table()
     fitted = clone(detector).fit(X, y)
     X[3, 2] = value
@@ -95,7 +95,7 @@ def test_fewer_unlabelled_rows_than_the_subsample_or_a_tree(detector, n_rows):
     assert_finite_result(detector, *table(n_rows, n_labelled=2))
 
 
-def test_no_labels_rank_without_supervision(detector):
+def test_without_labels_the_ranking_is_unsupervised(detector):
     X, _ = table()
     fitted = clone(detector)
     if detector.uses_labels:
@@ -124,23 +124,23 @@ def test_one_column_and_very_many(detector, n_columns):
 @pytest.mark.parametrize(
     ("labels", "found"),
     [
-        ([0, -1, 1, 0], "row 1 holds -1"),
-        ([0, 0.5, 1, 0], "row 1 holds 0.5"),
-        ([0, np.nan, 1, 0], "row 1 holds nan"),
-        (["0", "a", "b", "0"], "row 0 holds '0'"),
-        ([0, None, 1, 0], "row 0 holds '0'"),
+        ([0, -1, 1, 0], "row 1 is -1"),
+        ([0, 0.5, 1, 0], "row 1 is 0.5"),
+        ([0, np.nan, 1, 0], "row 1 is nan"),
+        (["0", "a", "b", "0"], "row 0 is '0'"),
+        ([0, None, 1, 0], "row 0 is '0'"),
     ],
 )
 def test_wrong_label_values_are_named(detector, labels, found):
     X, _ = table(4)
-    with pytest.raises(ValueError, match=f"k >= 1 for a labelled anomaly.*{found}"):
+    with pytest.raises(ValueError, match=f"k >= 1 for labelled anomalies.*{found}"):
         clone(detector).fit(X, labels)
 
 
 @pytest.mark.parametrize(
     "labels", [[False, True, True, False], [0.0, 3.0, 1.0, 0.0], np.array([0, 2, 1, 0], object)]
 )
-def test_labels_may_be_any_whole_numbers(detector, labels):
+def test_labels_may_be_any_non_negative_integers(detector, labels):
     X, _ = table(4)
     assert_finite_result(detector, X, labels)
 
@@ -152,18 +152,18 @@ def test_lengths_must_match(detector):
 
 
 @pytest.mark.parametrize("X", [np.empty((0, 3)), np.empty((5, 0)), np.ones(5), np.ones((2, 3, 4))])
-def test_what_is_no_table_is_refused(detector, X):
+def test_arrays_of_wrong_shape_are_rejected(detector, X):
     with pytest.raises(ValueError, match=r"minimum of|Expected 2D|dim 3"):
         clone(detector).fit(X)
 
 
-def test_strings_are_refused(detector):
+def test_strings_are_rejected(detector):
     X = np.array([["a", "b"], ["c", "d"], ["e", "f"]])
     with pytest.raises(ValueError, match="could not convert"):
         clone(detector).fit(X, [0, 1, 0])
 
 
-def test_sparse_tables_are_refused(detector):
+def test_sparse_tables_are_rejected(detector):
     X, y = table()
     with pytest.raises(TypeError, match="dense data is required"):
         clone(detector).fit(sparse.csr_matrix(X), y)

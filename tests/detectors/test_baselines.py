@@ -44,7 +44,7 @@ def test_a_rare_class_does_not_make_boosting_overshoot():
     assert roc_auc_score(anomalous[20:], scores[20:]) > 0.85
 
 
-def test_classes_of_anomalies_are_one_class_here(table):
+def test_all_classes_of_anomalies_count_as_one(table):
     X, y = table
     for detector in (LogisticBaseline(), BoostedBaseline(n_estimators=5)):
         one, other = (
@@ -53,7 +53,7 @@ def test_classes_of_anomalies_are_one_class_here(table):
         np.testing.assert_array_equal(one, other)
 
 
-def test_catboost_where_it_is_installed(table):
+def test_catboost_if_it_is_installed(table):
     pytest.importorskip("catboost", reason="the extra [boost] is not installed")
     X, y = table
     detector = BoostedBaseline(engine="catboost", n_estimators=20, random_state=0)

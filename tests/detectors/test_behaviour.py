@@ -44,7 +44,7 @@ def test_generators_and_random_states_serve_as_seeds(detector, labelled_table):
         assert (scores_of(detector, X, y, make(3)) == scores_of(detector, X, y, make(3))).all()
 
 
-def test_no_seed_is_a_fresh_start(detector, labelled_table):
+def test_without_a_seed_results_differ(detector, labelled_table):
     assert np.isfinite(scores_of(detector, *labelled_table, seed=None)).all()
 
 
@@ -64,7 +64,7 @@ def test_the_number_of_threads_does_not_matter(detector, labelled_table):
     assert results[0] == results[1]
 
 
-def test_threads_can_score_side_by_side(detector, labelled_table):
+def test_threads_can_score_at_the_same_time(detector, labelled_table):
     X, y = labelled_table
     fitted = clone(detector).fit(X, y)
     alone = fitted.anomaly_score(X).tobytes()
@@ -101,14 +101,14 @@ def test_signs_are_those_of_scikit_learn(detector, labelled_table):
     assert (fitted.predict(X[y == 0]) == -1).mean() <= 0.1 + 1e-9
 
 
-def test_contamination_sets_the_threshold_and_nothing_else(detector, labelled_table):
+def test_contamination_only_affects_the_threshold(detector, labelled_table):
     X, y = labelled_table
     strict, lenient = (clone(detector).set_params(contamination=c).fit(X, y) for c in (0.01, 0.3))
     np.testing.assert_array_equal(strict.anomaly_score(X), lenient.anomaly_score(X))
     assert (strict.predict(X) == -1).sum() < (lenient.predict(X) == -1).sum()
 
 
-def test_fitting_again_begins_anew(detector, labelled_table):
+def test_fitting_again_starts_from_scratch(detector, labelled_table):
     X, y = labelled_table
     fitted = clone(detector).fit(X[:, :3], y)
     fitted.fit(X, y)
@@ -120,19 +120,19 @@ def test_the_callback_sees_every_round_and_can_score(detector, labelled_table):
     X, y = labelled_table
     seen = []
 
-    def note(fitting, figures):
-        seen.append((figures, fitting.anomaly_score(X[:5])))
+    def note(fitting, metrics):
+        seen.append((metrics, fitting.anomaly_score(X[:5])))
 
     fitted = clone(detector).set_params(callback=note).fit(X, y)
     assert len(seen) == len(fitted.history_["seconds"])
     for name, values in fitted.history_.items():
-        np.testing.assert_array_equal([figures[name] for figures, _ in seen], values)
+        np.testing.assert_array_equal([metrics[name] for metrics, _ in seen], values)
     np.testing.assert_allclose(seen[-1][1], fitted.anomaly_score(X[:5]), rtol=1e-3, atol=1e-3)
 
 
 def test_the_callback_can_stop_the_training(detector, labelled_table):
     X, y = labelled_table
-    fitted = clone(detector).set_params(callback=lambda fitting, figures: True).fit(X, y)
+    fitted = clone(detector).set_params(callback=lambda fitting, metrics: True).fit(X, y)
     assert len(fitted.history_["seconds"]) == 1
     assert np.isfinite(fitted.anomaly_score(X)).all()
 

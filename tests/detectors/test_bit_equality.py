@@ -1,7 +1,7 @@
-"""The score of a row is the same to the last bit in any company: alone, in any order, beside any rows, in any block.
+"""The score of a row is bit-identical alone, in any order, among any rows and in any block.
 
-Over every detector and what is built on its scores. These tests hold whatever library multiplies: `make
-test-processors` runs them under the BLAS kernels of several processors.
+For every detector, and everything computed from its scores. These tests do not depend on the BLAS library: `make
+test-processors` runs them with the BLAS kernels of several processors.
 """
 
 import functools
@@ -29,7 +29,7 @@ widths = pytest.mark.parametrize("n_columns", [6, 54, 196])
 def table_of(n_columns: int):
     rng = np.random.default_rng(n_columns)
     X = rng.normal(size=(N_ROWS, n_columns)) * 10.0 ** rng.integers(-3, 4, n_columns)
-    X[:, -1] = X[:, -1] > 0  # as texts become
+    X[:, -1] = X[:, -1] > 0  # like a one-hot encoded column
     X[:40] += 3
     X[1000:1300] = X[5]  # duplicates
     y = np.zeros(N_ROWS, dtype=int)
@@ -53,7 +53,7 @@ def test_the_order_of_rows_does_not_matter(name, n_columns):
 
 @detectors
 @widths
-def test_a_row_alone_has_the_score_that_it_has_among_others(name, n_columns):
+def test_a_row_has_the_same_score_alone_and_among_others(name, n_columns):
     detector, (X, _) = fitted(name, n_columns), table_of(n_columns)
     scores = detector.anomaly_score(X)
     chosen = [*range(0, N_ROWS, 61), N_ROWS - 1]
@@ -71,7 +71,7 @@ def test_equal_rows_have_equal_scores(name, n_columns):
 
 @detectors
 @widths
-def test_blocks_may_be_of_any_size(name, n_columns, monkeypatch):
+def test_blocks_can_have_any_size(name, n_columns, monkeypatch):
     detector, (X, _) = fitted(name, n_columns), table_of(n_columns)
     scores = detector.anomaly_score(X)
     for size in (1, 7, 64, 1_333):
@@ -99,14 +99,14 @@ def test_disagreement_and_percentiles_of_an_ensemble(n_columns):
     assert isinstance(ensemble, DPLANEnsemble)
     ensemble.fit(X, y)
     order = np.random.default_rng(1).permutation(N_ROWS)
-    for ask in (ensemble.uncertainty, ensemble.percentile):
-        told = ask(X)
-        np.testing.assert_array_equal(ask(X[order]), told[order])
-        np.testing.assert_array_equal([ask(X[i : i + 1])[0] for i in order[:20]], told[order[:20]])
+    for method in (ensemble.uncertainty, ensemble.percentile):
+        expected = method(X)
+        np.testing.assert_array_equal(method(X[order]), expected[order])
+        np.testing.assert_array_equal([method(X[i : i + 1])[0] for i in order[:20]], expected[order[:20]])
 
 
 @pytest.mark.parametrize("name", ["DPLANEnsemble", "DevNet", "PReNet", "REPEN"])
-def test_tables_may_be_scored_in_any_pieces(name):
+def test_tables_can_be_scored_in_chunks_of_any_size(name):
     table = payments(600)
     own = from_table(table, label="verdict", anomaly=["fraud"], id="payment")
     model = fit_table(own, clone(QUICK[name]), estimate=False)

@@ -1,4 +1,4 @@
-"""What the deep competitors share: minibatches, optimisers, the best epoch."""
+"""What the deep detectors share: minibatches, optimiser, the best epoch."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,7 @@ from scipy.stats import chisquare
 from sklearn.base import clone
 
 import dplan
-from dplan._kernels import perceptron
-from dplan.detectors._deep import DeepDetector
+from dplan.detectors._deep import DeepDetector, clip_by_norm
 from dplan.detectors._minibatches import HalfAndHalf, WeightedChoice, weighted_mean
 
 DEEP = [
@@ -54,7 +53,7 @@ def test_the_epoch_with_the_lowest_loss_is_kept(detector, table):
     restless = clone(detector).set_params(random_state=0, n_epochs=60, epoch_batches=1, batch_size=4)
     restless.set_params(learning_rate=20 * detector.learning_rate)
     seen = []
-    restless.set_params(callback=lambda fitted, figures: seen.append(fitted.weights_)).fit(*table)
+    restless.set_params(callback=lambda fitted, metrics: seen.append(fitted.weights_)).fit(*table)
     best = int(np.argmin(restless.history_["loss"]))
     assert best < 59
     stopped = clone(restless).set_params(callback=lambda fitted, _: len(fitted.history_["loss"]) == best + 1)
@@ -119,24 +118,9 @@ def test_the_weighted_mean_scales_the_gradient_too():
     np.testing.assert_array_equal(slopes, [[0.25] * 3, [0.5] * 3])
 
 
-def test_the_norm_is_clipped_as_a_whole():
+def test_the_norm_of_the_whole_gradient_is_clipped():
     gradient = np.array([3, 0, -4], dtype=np.float32)
-    perceptron.clip_by_norm(gradient, 1.0)
+    clip_by_norm(gradient, 1.0)
     np.testing.assert_allclose(gradient, [0.6, 0, -0.8], rtol=1e-6)
-    perceptron.clip_by_norm(gradient, 1.1)
+    clip_by_norm(gradient, 1.1)
     np.testing.assert_allclose(gradient, [0.6, 0, -0.8], rtol=1e-6)
-
-
-def test_adadelta_is_that_of_keras():
-    rng = np.random.default_rng(0)
-    theta, square, squared_step = rng.normal(size=5).astype(np.float32), *np.zeros((2, 5), dtype=np.float32)
-    twin, a, d = theta.astype(np.float64), np.zeros(5), np.zeros(5)
-    for _ in range(50):
-        gradient = rng.normal(size=5).astype(np.float32)
-        perceptron.adadelta(theta, gradient, square, squared_step, 1.0, 0.95, 1e-7)
-        a = 0.95 * a + 0.05 * gradient.astype(float) ** 2
-        update = gradient * np.sqrt(d + 1e-7) / np.sqrt(a + 1e-7)
-        twin -= update
-        d = 0.95 * d + 0.05 * update**2
-    assert np.abs(twin).max() > 0
-    np.testing.assert_allclose(theta, twin, rtol=1e-4)

@@ -48,7 +48,7 @@ def test_the_gradient_equals_finite_differences(inverse):
     gradients.check(loss, perceptron.layer_sizes(3, (5,), 4), rows, n_decayed=2)
 
 
-def test_biases_stay_zero_and_the_centre_off_zero():
+def test_biases_stay_zero_and_the_centre_does_not():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 4))
     fitted = DeepSAD(random_state=0, hidden_units=(8, 5), n_epochs=3).fit(
@@ -80,7 +80,7 @@ def test_the_score_is_the_squared_distance_to_the_centre():
     np.testing.assert_allclose(fitted.anomaly_score(X), expected, rtol=1e-4)
 
 
-def test_without_labels_it_draws_the_rows_together():
+def test_without_labels_it_pulls_the_rows_together():
     X = np.random.default_rng(0).random((300, 3))
     with pytest.warns(NoLabelsWarning):
         fitted = DeepSAD(random_state=0, n_epochs=1, epoch_batches=1).fit(X)

@@ -117,7 +117,7 @@ def test_backdoor_attacks_are_found_as_well_as_published(backdoor):
     assert np.mean(reached) >= 0.85, reached
 
 
-def test_backdoor_attacks_are_found_whatever_the_split(backdoor):
+def test_backdoor_attacks_are_found_for_any_split(backdoor):
     """Ten splits: in about one of twenty the 30 labelled rows mislead, down to an AUC-PR of 0.47.
 
     So a mean over ten moves by 0.02 with the seeds, or with the processor, which trains other networks; over forty

@@ -11,8 +11,8 @@ from dplan._kernels import perceptron
 from dplan._kernels.neighbours import sample_sizes
 from dplan._kernels.trees import some_trees, sum_of_leaves
 from dplan.detectors import ensemble
+from dplan.detectors._fitted_ensemble import stack_networks, unstack_networks
 from dplan.detectors._members import Member, agent_weights, standardised
-from dplan.detectors._side_by_side import apart, side_by_side
 
 FEW = {"n_steps": 3000, "warmup_steps": 1000, "n_rounds": 20, "n_trees": 30, "random_state": 0}
 
@@ -32,13 +32,13 @@ def fitted():
 
 @pytest.mark.parametrize("count", [1, 2, 5])
 @pytest.mark.parametrize("hidden_units", [1, 7])
-def test_agents_go_side_by_side_and_apart_again(count, hidden_units):
+def test_networks_are_stacked_and_unstacked(count, hidden_units):
     rng = np.random.default_rng(0)
     sizes = perceptron.layer_sizes(4, (hidden_units,), 2)
     thetas = [rng.normal(size=perceptron.n_parameters(sizes)).astype(np.float32) for _ in range(count)]
-    wide_sizes, wide = side_by_side(thetas, sizes)
+    wide_sizes, wide = stack_networks(thetas, sizes)
     assert wide_sizes.tolist() == [4, count * hidden_units, count * 2]
-    for theta, again in zip(thetas, apart(wide_sizes, wide, sizes), strict=True):
+    for theta, again in zip(thetas, unstack_networks(wide_sizes, wide, sizes), strict=True):
         np.testing.assert_array_equal(again, theta)
     rows = rng.normal(size=(50, 4)).astype(np.float32)
     together = perceptron.outputs(wide, wide_sizes, rows)
@@ -56,8 +56,8 @@ def test_the_score_is_the_weighted_sum_of_standardised_members(fitted):
     assert fitted.neighbours_.shape == (4, 124, 5)  # a quarter of 1,984 unlabelled rows
     scores.append(np.mean([cdist(rows, sample).min(axis=1) for sample in fitted.neighbours_], axis=0))
     mean_length = sum_of_leaves(fitted.forest_, rows) / 30
-    scores.append(2 ** (-mean_length / fitted.usual_path_length_))
-    standard = (np.array(scores).T - fitted.middles_) / fitted.spreads_
+    scores.append(2 ** (-mean_length / fitted.average_path_length_))
+    standard = (np.array(scores).T - fitted.member_medians_) / fitted.member_scales_
     np.testing.assert_allclose(fitted.anomaly_score(X), standard @ fitted.member_weights_, atol=1e-4)
     assert fitted.member_weights_[:-2].sum() == pytest.approx(1)
     assert fitted.member_weights_[-2:].tolist() == pytest.approx([0.5, 0.1])
@@ -82,14 +82,14 @@ def test_few_rows_are_enough(n_rows):
 
 
 def explored(X, odd):
-    """Return the shares of usual rows below odd ones: by the nearest neighbours, and by the forest."""
+    """Return the fractions of other rows below odd rows, by nearest neighbours and by the forest."""
     detector = DPLANEnsemble(**FEW, n_agents=1).fit(X, np.arange(len(X)) < 10)
     *_, neighbours, forest = detector._member_scores(detector._arrange(X)).T
-    usual = np.setdiff1d(np.arange(len(X)), odd)
-    return [(scores[usual] < np.median(scores[odd])).mean() for scores in (neighbours, forest)]
+    others = np.setdiff1d(np.arange(len(X)), odd)
+    return [(scores[others] < np.median(scores[odd])).mean() for scores in (neighbours, forest)]
 
 
-def test_neighbours_see_rows_whose_every_single_value_is_usual():
+def test_neighbours_see_rare_combinations_of_common_values():
     rng = np.random.default_rng(0)
     bits = rng.integers(0, 2, (2500, 5))
     odd = np.arange(20, 40)
@@ -100,7 +100,7 @@ def test_neighbours_see_rows_whose_every_single_value_is_usual():
     assert isolated < 0.9
 
 
-def test_the_forest_sees_into_a_column_that_a_few_huge_values_squeeze():
+def test_the_forest_sees_small_differences_next_to_extreme_values():
     rng = np.random.default_rng(0)
     X = rng.random((2500, 2))
     X[100:110, 0] = 1e6
@@ -124,7 +124,7 @@ def test_parameters_set_after_fit_do_not_change_how_it_scores(fitted):
     fitted.set_params(**kept)
 
 
-def test_uncertainty_is_0_where_all_agree_and_grows_as_they_part(fitted, monkeypatch):
+def test_uncertainty_is_0_where_all_agree_and_grows_with_disagreement(fitted, monkeypatch):
     X, _ = small_task()
     n_agents = len(fitted.member_weights_) - 2
     found = []
@@ -144,7 +144,7 @@ def test_agents_disagree_more_about_rows_unlike_any_they_saw(fitted):
     assert np.median(fitted.uncertainty(far)) > 2 * np.median(fitted.uncertainty(X[40:]))
 
 
-def test_of_fresh_rows_about_a_hundredth_lies_above_the_99th_percentile():
+def test_about_one_percent_of_new_rows_are_above_the_99th_percentile():
     X, y = small_task(4040, n_known=40)  # no anomaly is hidden among the unlabelled rows
     detector = DPLANEnsemble(**FEW, n_agents=2).fit(X, y)
     percentiles = detector.percentile(np.random.default_rng(9).normal(size=(20_000, 5)))
@@ -204,7 +204,7 @@ def test_an_agent_never_learns_the_anomalies_that_it_holds_out(monkeypatch):
     assert len(detector.history_["held_out_error"]) == 12
 
 
-def test_trees_do_not_know_what_they_held_out():
+def test_trees_do_not_learn_held_out_rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 8))
     X[np.arange(8), np.arange(8)] = 9  # every known anomaly is one of a kind
@@ -247,7 +247,7 @@ def test_kinds_that_fail_on_held_out_anomalies_lose_weight():
     np.testing.assert_allclose(unknown, [0.25, 0.25, 0.5])
 
 
-def test_trees_lose_weight_where_they_cannot_follow():
+def test_trees_lose_weight_where_they_rank_worse():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 40))
     X[:80] += 0.8  # a little in every column: a sum shows it, and no single split does
@@ -258,7 +258,7 @@ def test_trees_lose_weight_where_they_cannot_follow():
     assert trees_weight < 0.4
 
 
-def test_a_spread_is_never_zero_even_if_a_member_says_nothing():
+def test_a_scale_is_never_zero_even_if_all_scores_are_equal():
     silent = standardised("trees", None, None, np.full(50, 3.0), np.array([3.0]))
     assert (silent.middle, silent.spread, silent.error) == (3.0, 1.0, 0.5)  # no better than chance
     rare = np.zeros(100)
@@ -267,11 +267,11 @@ def test_a_spread_is_never_zero_even_if_a_member_says_nothing():
 
 
 @pytest.mark.parametrize("n_members", [1, 2, 3, 4])
-def test_a_training_cut_short_still_scores_and_is_saved(n_members, tmp_path):
+def test_a_stopped_fit_can_score_and_be_saved(n_members, tmp_path):
     X, y = small_task(800)
     rounds = []
 
-    def stop(detector, figures):
+    def stop(detector, metrics):
         rounds.append(detector.anomaly_score(X[:3]))
         return len(rounds) == n_members
 
@@ -288,16 +288,16 @@ def test_a_training_cut_short_still_scores_and_is_saved(n_members, tmp_path):
     assert len(again.member_weights_) == 11
 
 
-def test_exploration_finds_what_no_label_speaks_of():
+def test_exploration_finds_unknown_classes():
     X, y = small_task()
     X[1000:1010, 3] = -9  # nobody knows these, and the known ones are elsewhere
     unknown = np.arange(2000)[1000:1010]
-    usual = np.arange(2000) >= 1010
+    others = np.arange(2000) >= 1010
     percentiles = {}
     for exploration in (0.0, 0.6, 2.0):
         detector = DPLANEnsemble(**FEW, n_agents=1, exploration=exploration).fit(X, y)
         scores = detector.anomaly_score(X)
-        percentiles[exploration] = np.mean([(scores[usual] < scores[i]).mean() for i in unknown])
+        percentiles[exploration] = np.mean([(scores[others] < scores[i]).mean() for i in unknown])
         assert roc_auc_score(np.arange(2000) < 40, scores) > 0.95  # the known kind is not forgotten for it
     assert percentiles[0.6] > 0.9
     assert percentiles[0.6] > percentiles[0.0] + 0.1
@@ -341,7 +341,7 @@ def test_partial_fit_gives_the_same_bytes_with_any_number_of_threads_and_after_l
     assert in_memory.anomaly_score(X).tobytes() == scores[0]
 
 
-def test_going_on_that_fails_at_once_leaves_the_detector_as_it_was(monkeypatch):
+def test_a_failed_partial_fit_leaves_the_detector_unchanged(monkeypatch):
     X, y, later = second_kind()
     detector = DPLANEnsemble(**FEW, n_agents=1).fit(X, y)
     before = detector.anomaly_score(X)
@@ -355,7 +355,7 @@ def test_going_on_that_fails_at_once_leaves_the_detector_as_it_was(monkeypatch):
     np.testing.assert_array_equal(detector.anomaly_score(X), before)
 
 
-def test_network_agents_go_on_from_where_they_were():
+def test_network_agents_continue_from_their_weights():
     X, y, later = second_kind()
     fitted = DPLANEnsemble(**FEW, n_agents=1).fit(X, y)
     before = fitted._agents()
@@ -366,7 +366,7 @@ def test_network_agents_go_on_from_where_they_were():
         assert 0 < np.abs(going_on - old).max() < 0.3 * np.abs(new - old).max()
 
 
-def test_without_labels_it_finds_what_is_isolated():
+def test_without_labels_it_finds_isolated_rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1000, 4))
     X[:10] += 7

@@ -1,4 +1,4 @@
-"""scikit-learn's own suite over every detector."""
+"""scikit-learn's estimator checks for every detector."""
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -8,7 +8,7 @@ from tests.detectors.quick import QUICK
 
 
 def expected_failures(estimator):
-    """Say which conventions a detector breaks on purpose."""
+    """Return the checks that a detector fails on purpose."""
     if not isinstance(estimator, DPLANEnsemble):
         return {}
     # Rows that it keeps as neighbours score lower than new rows like them. The threshold is right for new rows.

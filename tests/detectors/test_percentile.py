@@ -37,7 +37,7 @@ def test_as_many_new_rows_are_alerts_as_the_contamination_says(on_new_rows):
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_a_percentile_is_the_share_of_unlabelled_rows_that_score_lower(name):
+def test_a_percentile_is_the_percentage_of_unlabelled_rows_with_a_lower_score(name):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(800, 4)), (np.arange(800) < 20).astype(int)
     detector = clone(QUICK[name]).fit(X, y)
@@ -53,7 +53,7 @@ def test_a_percentile_is_the_share_of_unlabelled_rows_that_score_lower(name):
     assert percentiles[scores.argmin()] == 0
 
 
-def test_rows_with_equal_scores_are_above_none_of_each_other():
+def test_rows_with_equal_scores_have_equal_percentiles():
     X = np.repeat([[0.0], [1.0], [2.0]], [500, 300, 200], axis=0)
     detector = clone(QUICK["LogisticBaseline"]).fit(X, np.arange(1000) >= 990)
     rising = detector.anomaly_score([[2.0]]) > detector.anomaly_score([[0.0]])

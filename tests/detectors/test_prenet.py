@@ -57,7 +57,7 @@ def test_a_quarter_of_the_pairs_are_two_anomalies_and_a_quarter_are_one(n_anomal
     assert len(seen) == 1_000  # every row is drawn sooner or later
 
 
-def test_pairs_are_drawn_anew():
+def test_every_minibatch_draws_new_pairs():
     rows = np.arange(100, dtype=np.float32)[:, None]
     pairs = Pairs(rows, np.arange(5), np.arange(5, 100), 64, np.random.default_rng(0))
     block = pairs().copy()

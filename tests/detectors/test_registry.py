@@ -1,6 +1,9 @@
+import inspect
+import re
 import subprocess
 import sys
 
+import pytest
 from click.testing import CliRunner
 
 import dplan
@@ -16,7 +19,15 @@ def test_every_detector_is_listed_and_public():
     assert listed == {kind for kind in public if isinstance(kind, type) and issubclass(kind, Detector)}
 
 
-def test_entries_tell_the_truth():
+@pytest.mark.parametrize("entry", dplan.list_detectors(), ids=lambda entry: entry.name)
+def test_every_parameter_is_documented_once(entry):
+    section = entry.detector.__doc__.split("Parameters\n----------\n")[1].split("\n\n")[0]
+    documented = [name for line in re.findall(r"(?m)^(\w[\w, ]*) : ", section) for name in line.split(", ")]
+    assert sorted(documented) == sorted(inspect.signature(entry.detector).parameters)
+    assert f"Called after each {entry.detector.round_name} " in section
+
+
+def test_entries_match_their_classes():
     for entry in dplan.list_detectors():
         assert getattr(dplan, entry.name) is entry.detector
         assert entry.detector.uses_labels == entry.uses_labels
@@ -36,7 +47,7 @@ def test_the_command_line_lists_them():
         assert ("used" if entry.uses_labels else "ignored") in line
 
 
-def test_the_list_can_be_changed_by_nobody():
+def test_the_list_is_a_copy():
     dplan.list_detectors().clear()
     assert dplan.list_detectors()
 

@@ -4,11 +4,11 @@ from scipy.stats import chisquare
 
 from dplan import REPEN
 from dplan._kernels import perceptron
-from dplan.detectors.repen import Triplets, outlier_candidates, triplet_loss
+from dplan.detectors.repen import Triplets, adadelta, outlier_candidates, triplet_loss
 from tests.detectors import gradients
 
 
-def test_candidates_lie_above_cantellis_threshold():
+def test_candidates_are_above_cantellis_threshold():
     rng = np.random.default_rng(0)
     scores = rng.lognormal(size=1_000)
     expected = scores > scores.mean() + 1.7321 * scores.std()
@@ -16,7 +16,7 @@ def test_candidates_lie_above_cantellis_threshold():
     np.testing.assert_array_equal(outlier_candidates(scores), expected)
 
 
-def test_the_ten_highest_are_candidates_if_none_lies_above():
+def test_the_ten_highest_are_candidates_if_none_is_above():
     scores = np.concatenate([np.zeros(50), np.ones(50)])
     scores[70:80] += 1e-6
     np.testing.assert_array_equal(np.flatnonzero(outlier_candidates(scores)), np.arange(70, 80))
@@ -41,7 +41,7 @@ def test_triplets_are_drawn_in_proportion_to_their_weights():
         assert chisquare(counts, probabilities * 100_000).pvalue > 0.001, name
 
 
-def test_a_minibatch_holds_the_drawn_rows():
+def test_a_minibatch_contains_the_drawn_rows():
     rng = np.random.default_rng(0)
     rows = rng.random((30, 2)).astype(np.float32)
     scores = rng.random(30)
@@ -102,3 +102,18 @@ def test_labels_are_ignored_and_labelled_rows_left_out():
     one = REPEN(random_state=0, n_epochs=2, scale=False).fit(X, y)
     other = REPEN(random_state=0, n_epochs=2, scale=False).fit(np.r_[X[:20] + 50, X[20:]], 3 * y)
     np.testing.assert_array_equal(one.anomaly_score(X), other.anomaly_score(X))
+
+
+def test_adadelta_equals_that_of_keras():
+    rng = np.random.default_rng(0)
+    theta, step = rng.normal(size=5).astype(np.float32), adadelta(5, learning_rate=1.0)
+    twin, a, d = theta.astype(np.float64), np.zeros(5), np.zeros(5)
+    for _ in range(50):
+        gradient = rng.normal(size=5).astype(np.float32)
+        step(theta, gradient)
+        a = 0.95 * a + 0.05 * gradient.astype(float) ** 2
+        update = gradient * np.sqrt(d + 1e-7) / np.sqrt(a + 1e-7)
+        twin -= update
+        d = 0.95 * d + 0.05 * update**2
+    assert np.abs(twin).max() > 0
+    np.testing.assert_allclose(theta, twin, rtol=1e-4)

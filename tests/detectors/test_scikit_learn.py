@@ -32,7 +32,7 @@ def test_fit_predict_learns_from_the_labels(name):
     np.testing.assert_array_equal(together, clone(QUICK[name]).fit(X, y).predict(X))
 
 
-def test_n_jobs_counts_as_in_scikit_learn(monkeypatch):
+def test_n_jobs_means_the_same_as_in_scikit_learn(monkeypatch):
     from dplan.detectors import ensemble
 
     asked = []
@@ -71,7 +71,7 @@ def logger():
 
 
 @pytest.mark.parametrize("level", [None, logging.INFO, logging.WARNING])
-def test_verbose_prints_each_round_once_whatever_logging_does(level, logger, capsys):
+def test_verbose_prints_each_round_once_with_any_logging_setup(level, logger, capsys):
     stream = io.StringIO()
     if level is not None:
         logger.addHandler(logging.StreamHandler(stream))
@@ -94,7 +94,7 @@ def test_verbose_prints_each_round_once_whatever_logging_does(level, logger, cap
     [
         ({"hidden_units": 7}, "cannot continue with hidden_units=7"),
         ({"contamination": 5}, r"contamination must be a number in \(0, 0.5\], got 5"),
-        ({"n_steps": 0}, "n_steps must be a whole number"),
+        ({"n_steps": 0}, "n_steps must be an integer >= 1"),
         ({"callback": 3}, "callback must be None or a function"),
     ],
 )
@@ -121,14 +121,14 @@ def test_scorers_rate_a_good_detector_near_1(scorer):
     assert scorer(make_pipeline(StandardScaler(), LogisticBaseline()).fit(X, y), X, y) > 0.9
 
 
-def test_roc_auc_is_scikit_learns_with_the_sign_turned():
+def test_roc_auc_is_scikit_learns_with_the_opposite_sign():
     X, y = small_task()
     detector = DevNet(n_epochs=2, random_state=0).fit(X, y)
     assert metrics.roc_auc(detector, X, y) == pytest.approx(roc_auc_score(y, detector.anomaly_score(X)))
     assert metrics.roc_auc(detector, X, y) == pytest.approx(1 - roc_auc_score(y, detector.score_samples(X)))
 
 
-def test_a_fold_without_anomalies_is_named():
+def test_a_fold_without_anomalies_raises():
     X, y = small_task()
     folds = [(np.arange(300), np.arange(300, 400))]
     with pytest.raises(ValueError, match=r"0 of 100 rows are labelled as anomalies.*StratifiedKFold"):
@@ -151,11 +151,11 @@ def test_a_grid_search_finds_the_better_setting():
     "make", [pd.DataFrame, pl.DataFrame, lambda columns: np.array([*columns.values()]).T]
 )
 @pytest.mark.parametrize("method", ["fit", "anomaly_score"])
-def test_text_columns_lead_to_what_takes_them(make, method):
+def test_text_columns_raise_with_advice(make, method):
     X, y = small_task(50)
     detector = LogisticBaseline().fit(make({"amount": X[:, 0], "country": X[:, 1]}), y)
     table = make({"amount": X[:, 0], "country": ["de", "fr"] * 25})
-    with pytest.raises(ValueError, match=r"(?s)'(de|fr)'.*holds text.*TableDetector.*TablePreparer"):
+    with pytest.raises(ValueError, match=r"(?s)'(de|fr)'.*contains text.*TableDetector.*TablePreparer"):
         detector.fit(table, y) if method == "fit" else detector.anomaly_score(table)
 
 

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from dplan import variants
 from dplan._kernels.neighbours import mean_nearest_distance
-from dplan._kernels.replaced_neighbours import changes_of_neighbours
+from dplan._kernels.replaced_neighbours import neighbour_changes
 from dplan.detectors._terms import Replacing, ScoreTerm
 from dplan.explain.explanation import _scaled, effects
 from tests.detectors.quick import QUICK
@@ -33,7 +33,7 @@ def fitted(request):
 @pytest.mark.parametrize("name", QUICK)
 def test_effects_add_up_to_the_score_difference(name):
     detector, preparer, X = quick_model(name)
-    groups = preparer.output_groups()
+    groups = preparer.feature_groups()
     found = effects(detector, X[:15], X[100:160], groups=groups)
     assert found.effects.shape == (15, 3)  # one per column of the table, though one of them is one-hot
     np.testing.assert_array_equal(found.scores, detector.anomaly_score(X[:15]))
@@ -58,7 +58,7 @@ def both_ways(detector, rows, background, groups):
 
 @pytest.mark.parametrize("groups", [range(7), (0, 0, 1, 2, 2, 2, 3), (1, 0, 1, 0, 1, 0, 1), (0,) * 7])
 @pytest.mark.parametrize("name", FAST)
-def test_the_fast_way_equals_scoring_every_replaced_row(name, groups):
+def test_fast_explanations_equal_scoring_every_replaced_row(name, groups):
     X = _RNG.normal(size=(200, 7))
     X[:, 5] = X[:, 5] > 0.5  # so that some rows share a value
     detector = clone(QUICK[name.split(",")[0]]).set_params(**HIDDEN_UNITS.get(name, {}))
@@ -70,28 +70,28 @@ def test_the_fast_way_equals_scoring_every_replaced_row(name, groups):
     np.testing.assert_allclose(fast, plain, atol=2e-6 * max(1, np.abs(plain).max()))
 
 
-@pytest.mark.parametrize("n_usual", [1, 63, 64, 65, 129])
-def test_any_number_of_background_rows_goes_through_trees(n_usual):
+@pytest.mark.parametrize("n_background", [1, 63, 64, 65, 129])
+def test_trees_are_explained_with_any_number_of_background_rows(n_background):
     X = _RNG.normal(size=(300, 3)).round(1)  # few columns: the same one is asked again and again on a path
     detector = clone(QUICK["DPLANEnsemble"]).set_params(tree_size=256).fit(X, np.arange(300) < 20)
-    fast, plain = both_ways(detector, X[:5], X[100 : 100 + n_usual], range(3))
+    fast, plain = both_ways(detector, X[:5], X[100 : 100 + n_background], range(3))
     np.testing.assert_allclose(fast, plain, atol=2e-6 * max(1, np.abs(plain).max()))
 
 
 @pytest.mark.parametrize("n_rows", [1, 40, 1003])
-def test_any_number_of_rows_goes_through_neighbours(n_rows):
+def test_neighbours_are_explained_for_any_number_of_rows(n_rows):
     neighbours = _RNG.random((3, 20, 4)).astype(np.float32)
-    rows, usual = _RNG.random((n_rows, 4)).astype(np.float32), _RNG.random((30, 4)).astype(np.float32)
-    usual[:5] = neighbours[0, :5]  # at a distance of zero
+    rows, background = _RNG.random((n_rows, 4)).astype(np.float32), _RNG.random((30, 4)).astype(np.float32)
+    background[:5] = neighbours[0, :5]  # at a distance of zero
     rows[0] = 50.0  # far outside
     groups = np.array([0, 1, 0, 2])
-    fast = changes_of_neighbours(neighbours, 2.0, rows, usual, groups, 3)
+    fast = neighbour_changes(neighbours, 2.0, rows, background, groups, 3)
     for i in (0, n_rows // 2, n_rows - 1):
         for feature in range(3):
             replaced = groups == feature
-            first_in = 2 * mean_nearest_distance(neighbours, np.where(replaced, rows[i], usual)).mean()
-            first_in -= 2 * mean_nearest_distance(neighbours, usual).mean()
-            last_out = 2 * mean_nearest_distance(neighbours, np.where(replaced, usual, rows[i])).mean()
+            first_in = 2 * mean_nearest_distance(neighbours, np.where(replaced, rows[i], background)).mean()
+            first_in -= 2 * mean_nearest_distance(neighbours, background).mean()
+            last_out = 2 * mean_nearest_distance(neighbours, np.where(replaced, background, rows[i])).mean()
             last_out -= 2 * mean_nearest_distance(neighbours, rows[i : i + 1])[0]
             np.testing.assert_allclose(fast[:, i, feature], [first_in, last_out], atol=1e-4)
 
@@ -103,14 +103,14 @@ def test_the_terms_add_up_to_the_score(name):
     np.testing.assert_allclose(total, detector.anomaly_score(X), rtol=1e-5, atol=1e-5)
 
 
-def test_every_detector_is_explained_fast_but_those_that_cannot_be():
+def test_all_detectors_except_these_have_fast_explanations():
     def by_scoring(name):
         return any(isinstance(term, ScoreTerm) for term in quick_model(name)[0]._terms())
 
     assert {name for name in QUICK if by_scoring(name)} == SLOW
 
 
-def test_an_ensemble_cut_short_is_explained_too():
+def test_a_stopped_ensemble_is_explained_too():
     X = _RNG.normal(size=(200, 4))
     detector = clone(QUICK["DPLANEnsemble"]).set_params(callback=lambda *_: True).fit(X, np.arange(200) < 20)
     assert len(detector.member_weights_) == 3  # one network agent and the explorers
@@ -139,13 +139,16 @@ class Game:
     def _terms(self):
         return [ScoreTerm(self._score)]
 
+    def _row_steps(self):
+        return 1
+
     def anomaly_score(self, X):
         return np.asarray(self._score(np.asarray(X, dtype=np.float32)), dtype=float)
 
 
-def value_of(score, row, usual):
+def value_of(score, row, background):
     def value(features):
-        mixed = usual.copy()
+        mixed = background.copy()
         mixed[:, sorted(features)] = row[sorted(features)]
         return float(np.mean(score(mixed), dtype=float))
 
@@ -172,7 +175,7 @@ def test_for_a_trained_detector_it_is_close_to_the_shapley_value(fitted):
     assert (found.effects[:, 2] == found.effects.max(axis=1)).mean() >= 0.9  # the column that was moved
 
 
-def test_a_feature_without_influence_gets_nothing():
+def test_a_feature_without_influence_has_no_effect():
     def score(X):
         return X[:, 0] * X[:, 1] * X[:, 2]  # all three act together
 
@@ -183,7 +186,7 @@ def test_a_feature_without_influence_gets_nothing():
     np.testing.assert_allclose(found.effects.sum(axis=1), difference, atol=1e-6)
 
 
-def test_a_column_that_no_tree_asks_about_gets_nothing():
+def test_a_column_that_no_tree_tests_has_no_effect():
     X = _RNG.normal(size=(300, 5))
     X[:30, 1] += 5
     X[:, 3] = 7.0
@@ -198,7 +201,7 @@ def test_a_row_like_the_background_has_no_effects(fitted):
     np.testing.assert_allclose(found.effects, 0, atol=1e-6)
 
 
-def test_the_same_rows_get_the_same_effects_whatever_stands_beside_them(fitted):
+def test_effects_do_not_depend_on_the_other_rows(fitted):
     detector, X = fitted
     together = effects(detector, X[:20], X)
     alone = effects(detector, X[7:8], X)
@@ -206,7 +209,7 @@ def test_the_same_rows_get_the_same_effects_whatever_stands_beside_them(fitted):
     np.testing.assert_array_equal(together.effects, effects(detector, X[:20], X).effects)
 
 
-def test_ranking_and_top_name_the_features_that_matter(fitted):
+def test_ranking_and_top_return_the_features_that_matter(fitted):
     detector, X = fitted
     found = effects(detector, X[:20], X[30:])
     assert found.ranking()[0] == 2
@@ -217,7 +220,7 @@ def test_ranking_and_top_name_the_features_that_matter(fitted):
 
 def test_bad_input_says_what_is_wrong(fitted):
     detector, X = fitted
-    with pytest.raises(ValueError, match="background must have rows"):
+    with pytest.raises(ValueError, match="background must be a non-empty 2-D array"):
         effects(detector, X[:2], X[:0])
     with pytest.raises(ValueError, match="each of the 6 columns"):
         effects(detector, X[:2], X, groups=[0, 1])

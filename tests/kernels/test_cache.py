@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept: with and without folders that can be written to."""
+"""The cache of compiled kernels, with and without writable folders."""
 
 import os
 import shutil
@@ -15,9 +15,9 @@ PROGRAM = """
 import sys, tempfile
 if sys.argv[1:]: tempfile.tempdir = sys.argv[1]
 from dplan._kernels import cache
-from dplan._kernels.perceptron import piece_rows
-assert piece_rows(1000, 196, 20) == 250
-print(cache.place().kind.name, sum(piece_rows.stats.cache_hits.values()))
+from dplan._kernels.perceptron import rows_per_block
+assert rows_per_block(1000, 196, 20) == 250
+print(cache.place().kind.name, sum(rows_per_block.stats.cache_hits.values()))
 """
 
 
@@ -47,7 +47,7 @@ def installed(tmp_path):
 
 @pytest.fixture
 def no_home(tmp_path):
-    """Give a home that cannot be written to."""
+    """Return a home folder that is not writable."""
     home = tmp_path / "home"
     home.mkdir(mode=0o555)
     return home
@@ -57,18 +57,18 @@ def protect(folder):
     subprocess.run(["chmod", "-R", "a-w", str(folder)], check=True)
 
 
-def test_beside_the_package_where_that_can_be_written_to(installed, no_home):
+def test_the_package_folder_is_used_if_it_is_writable(installed, no_home):
     assert run(installed, no_home) == ("PACKAGE", 0, "")
     assert run(installed, no_home) == ("PACKAGE", 1, "")
 
 
-def test_kernels_of_an_image_are_loaded_though_nothing_can_be_written(installed, no_home):
+def test_kernels_of_an_image_are_loaded_from_a_read_only_folder(installed, no_home):
     run(installed, no_home)  # when the image is built
     protect(installed)
     assert run(installed, no_home, str(no_home)) == ("READ_ONLY", 1, "")
 
 
-def test_in_the_users_folder_if_the_package_is_protected(installed, tmp_path):
+def test_the_users_folder_is_used_if_the_package_is_read_only(installed, tmp_path):
     protect(installed)
     home = tmp_path / "own"
     home.mkdir()
@@ -76,7 +76,7 @@ def test_in_the_users_folder_if_the_package_is_protected(installed, tmp_path):
     assert run(installed, home) == ("USER", 1, "")
 
 
-def test_without_a_home_a_private_temporary_folder_is_used_and_said(installed, no_home, tmp_path):
+def test_without_a_home_a_private_temporary_folder_is_used_with_a_warning(installed, no_home, tmp_path):
     protect(installed)
     temporary = tmp_path / "temporary"
     temporary.mkdir()
@@ -99,7 +99,7 @@ def test_a_temporary_folder_that_others_can_write_to_is_not_trusted(installed, n
     assert "cannot be cached" in said
 
 
-def test_without_any_folder_kernels_work_and_a_line_says_what_it_costs(installed, no_home):
+def test_without_any_folder_kernels_work_with_a_warning(installed, no_home):
     protect(installed)
     kind, hits, said = run(installed, no_home, str(no_home))
     assert (kind, hits) == ("NONE", 0)

@@ -43,7 +43,7 @@ def test_outputs_equal_a_plain_twin_to_the_last_bit(shape):
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_outputs_are_those_of_the_training_pass_but_for_rounding(shape):
+def test_outputs_equal_those_of_the_training_pass_except_for_rounding(shape):
     theta, sizes, rows = network(*shape)
     np.testing.assert_allclose(
         product.outputs(theta, sizes, rows), perceptron.outputs(theta, sizes, rows), rtol=1e-4, atol=1e-3
@@ -54,7 +54,7 @@ def test_outputs_are_those_of_the_training_pass_but_for_rounding(shape):
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_a_row_has_the_same_outputs_in_any_company(shape):
+def test_a_row_has_the_same_outputs_among_any_rows(shape):
     theta, sizes, rows = network(*shape)
     together = product.outputs(theta, sizes, rows)
     order = np.random.default_rng(1).permutation(len(rows))
@@ -69,7 +69,7 @@ def test_a_row_has_the_same_outputs_in_any_company(shape):
     assert (same == same[0]).all()
 
 
-def test_a_network_without_units_puts_out_its_biases():
+def test_a_network_without_units_returns_its_biases():
     sizes = np.array([3, 0, 2])
     rows = np.ones((5, 3), dtype=np.float32)
     np.testing.assert_array_equal(
@@ -83,7 +83,7 @@ def test_nan_stays_visible():
     assert np.isnan(product.outputs(theta, sizes, rows)).any(axis=1).tolist() == [i == 3 for i in range(131)]
 
 
-def test_rows_that_are_too_short_are_refused():
+def test_rows_that_are_too_short_raise():
     theta, sizes, rows = network(6, (20,), 2)
     with pytest.raises(ValueError, match="fewer columns"):
         product.outputs(theta, sizes, rows[:, :5])

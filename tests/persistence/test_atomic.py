@@ -6,11 +6,11 @@ import stat
 import pytest
 
 from dplan.persistence import atomic
-from dplan.persistence.atomic import replace_folder, written_whole
+from dplan.persistence.atomic import atomic_write, replace_folder
 
 
 def write(path, text):
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text(text)
 
 
@@ -31,7 +31,7 @@ def test_a_replaced_file_keeps_its_mode_and_a_new_one_follows_the_umask(kept, um
     write(path, "new")
     assert mode(path) == 0o640
     path.chmod(kept)
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         assert mode(temporary) == kept  # never wider, not even for a moment
         temporary.write_text("newer")
     assert (path.read_text(), mode(path)) == ("newer", kept)
@@ -53,7 +53,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
     path.write_text("old")
 
     def fail(error):
-        with written_whole(path) as temporary:
+        with atomic_write(path) as temporary:
             temporary.write_text("half")
             raise error
 
@@ -64,7 +64,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_the_content_reaches_the_disk_before_the_name_does(tmp_path, monkeypatch):
+def test_the_content_is_flushed_before_the_file_is_renamed(tmp_path, monkeypatch):
     calls = []
     fsync, replace = os.fsync, os.replace
 

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from dplan.tables.folders import parts_of
 from dplan.tables.scoring import Options, score_table
+from dplan.tables.writing import parts_of
 
 pytest.importorskip("distributed", reason="the extra [dask] is not installed")
 
@@ -22,7 +22,7 @@ CLUSTER = """
 import json, os, signal, sys
 from pathlib import Path
 from distributed import LocalCluster
-from dplan.tables.folders import parts_of
+from dplan.tables.writing import parts_of
 from dplan.tables.scoring import Options, score_table
 
 if __name__ == "__main__":

@@ -60,29 +60,33 @@ def test_labels(values, options, y, classes):
 @pytest.mark.parametrize(
     ("values", "options", "message"),
     [
-        ([0, 0, None], {}, "label column 'l' marks no known anomaly"),
-        ([None, None], {}, "label column 'l' marks no known anomaly"),
-        ([1, 2], {}, "label column 'l' marks every row; unlabelled rows are needed"),
+        ([0, 0, None], {}, "label column 'l' contains no known anomalies"),
+        ([None, None], {}, "label column 'l' contains no known anomalies"),
+        ([1, 2], {}, "label column 'l' marks every row as an anomaly; unlabelled rows are required"),
         ([0, -1], {}, "row 2, column 'l': the label -1 is neither 0"),
         ([0, 0.5], {}, "row 2, column 'l': the label 0.5 is neither 0"),
         (
             ["ok", "fraud", "ok"],
             {},
-            r"holds 'ok' \(2 rows\), 'fraud' \(1 rows\): say which of these values mark",
+            r"contains 'ok' \(2 rows\), 'fraud' \(1 rows\); specify which values mark",
         ),
         (["ok", "fraud"], {"anomaly": ["Fraud"]}, "no anomaly value 'Fraud'; did you mean 'fraud'?"),
-        (["ok", "fraud"], {"anomaly": ["theft"]}, r"no anomaly value 'theft'; it holds 'ok' \(1 rows\)"),
+        (
+            ["ok", "fraud"],
+            {"anomaly": ["theft"]},
+            r"no anomaly value 'theft'; its values are 'ok' \(1 rows\)",
+        ),
         (
             ["ok", "fraud", "?"],
             {"anomaly": ["fraud"], "unlabelled": ["ok"]},
-            r"also holds '\?': say which of them",
+            r"also contains '\?'; add each of them",
         ),
         (
             ["ok", "fraud"],
             {"anomaly": ["ok"], "unlabelled": ["ok"]},
-            "'ok' cannot stand for an anomaly and for unlabelled",
+            "'ok' cannot be both an anomaly value and an unlabelled",
         ),
-        (["ok", "ok"], {"unlabelled": ["ok"]}, "marks no known anomaly"),
+        (["ok", "ok"], {"unlabelled": ["ok"]}, "contains no known anomalies"),
         ([str(i) + "x" for i in range(30)], {}, "and 20 more"),
     ],
 )
@@ -95,12 +99,12 @@ def test_bad_labels(values, options, message):
     ("arguments", "message"),
     [
         ({"label": "check"}, "the table has no column 'check'; did you mean 'checked'?"),
-        ({"label": "zzz"}, "has no column 'zzz'; there are 'payment', 'amount'"),
+        ({"label": "zzz"}, "has no column 'zzz'; available columns: 'payment', 'amount'"),
         ({"id": "paymnt"}, "has no column 'paymnt'; did you mean 'payment'?"),
         ({"drop": ["nothing"]}, "has no column 'nothing'"),
         ({"text": ["nothing"]}, "has no column 'nothing'"),
         ({"id": ["checked"]}, "column 'checked' cannot be the label and an id"),
-        ({"id": [c for c in TABLE.columns if c != "checked"]}, "no column left to learn from"),
+        ({"id": [c for c in TABLE.columns if c != "checked"]}, "no feature columns left"),
     ],
 )
 def test_bad_columns(arguments, message):
@@ -120,17 +124,17 @@ def test_pandas():
     own = from_table(frame, "l")
     assert_frame_equal(own.features, pl.DataFrame({"x": [1.0, None, 3.0], "s": ["a", None, "b"]}))
     mixed = pd.DataFrame({"x": pd.Series([1, None, "a"], dtype=object), "l": [0, 1, 0]})
-    with pytest.raises(ValueError, match=r"row 3, column 'x': 'a' is of another type than 1 in row 1"):
+    with pytest.raises(ValueError, match=r"row 3, column 'x': 'a' has a different type from 1 in row 1"):
         from_table(mixed, "l")
     twice = pd.DataFrame([[1, 2, 0]], columns=["x", "x", "l"])
-    with pytest.raises(ValueError, match="has two columns 'x'"):
+    with pytest.raises(ValueError, match="duplicate column 'x'"):
         from_table(twice, "l")
 
 
 def test_what_is_no_table():
-    with pytest.raises(TypeError, match="a polars or pandas frame or an Arrow table is needed, not int"):
+    with pytest.raises(TypeError, match="expected a polars or pandas frame or an Arrow table, got int"):
         from_table(7, "l")
     with pytest.raises(ValueError, match="the table has no rows"):
         from_table(TABLE.clear(), "checked")
-    with pytest.raises(TypeError, match="column 'x' holds List"):
+    with pytest.raises(TypeError, match="column 'x' has the unsupported type List"):
         from_table(pl.DataFrame({"x": [[1], [2]], "l": [0, 1]}), "l")

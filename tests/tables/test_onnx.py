@@ -111,7 +111,7 @@ def test_the_command_exports_numbers_only_tables_too(table, tmp_path):
     model.save(tmp_path / "m.dplan")
     done = CliRunner().invoke(main, ["export", str(tmp_path / "m.dplan"), "--onnx", str(tmp_path / "m.onnx")])
     assert done.exit_code == 0, done.output
-    assert "2 numbers, 0 texts" in done.output
+    assert "2 number and 0 text columns" in done.output
     assert_equal_scores(run_onnx(tmp_path / "m.onnx", numeric), model.score(numeric))
 
 

@@ -88,53 +88,53 @@ def test_codes_can_be_kept_as_text(tmp_path):
         ("a.csv", b"", r"a\.csv is empty"),
         ("a.csv", b" \n\n", r"a\.csv is empty"),
         ("a.csv", b"a,b\n", r"a\.csv has a header but no rows"),
-        ("a.csv", b"a,b\n1,2\n3\n4,5\n", r"a\.csv, line 3 has 1 value, the header has 2"),
-        ("a.csv", b"a,b\n1,2\n3,4,5\n", r"a\.csv, line 3 has 3 values, the header has 2"),
-        ("a.csv", b'a,b\n"x\ny",2\n3\n', r"a\.csv, line 4 has 1 value, the header has 2"),
+        ("a.csv", b"a,b\n1,2\n3\n4,5\n", r"a\.csv, line 3 has 1 value, expected 2"),
+        ("a.csv", b"a,b\n1,2\n3,4,5\n", r"a\.csv, line 3 has 3 values, expected 2"),
+        ("a.csv", b'a,b\n"x\ny",2\n3\n', r"a\.csv, line 4 has 1 value, expected 2"),
         ("a.csv", b"a,b\n1,2\n\n3,4\n", r"a\.csv, line 3 is empty"),
         ("a.csv", b"a,b\r\n1,2\r\n\r\n3,4\r\n", r"a\.csv, line 3 is empty"),
         ("a.csv", b'a,b\n1,"x\n2,y\n', r"a\.csv, line 2: the quote that opens here is not closed"),
-        ("a.csv", b"a,b,a\n1,2,3\n", r"a\.csv: 'a' names two columns \(1 and 3\); rename one"),
-        ("a.csv", b"a,,c\n1,2,3\n", r"a\.csv: column 2 has no name; give it one"),
+        ("a.csv", b"a,b,a\n1,2,3\n", r"a\.csv: duplicate column name 'a' \(columns 1 and 3\); rename one"),
+        ("a.csv", b"a,,c\n1,2,3\n", r"a\.csv: column 2 has no name; add one"),
         (
             "a.csv",
             b"1.5,2,3\n4,5,6\n",
-            r"the first line holds only numbers \(1\.5, 2, 3, …\), so it is not a header",
+            r"the first line contains only numbers \(1\.5, 2, 3, …\), so it is not a header",
         ),
         (
             "a.csv",
             b"a,n\n1,M\xfcller\n",
-            r"a\.csv, line 2, byte 8 of the file: 0xfc is not utf-8; .*cp1252",
+            r"a\.csv, line 2, byte 8 of the file: 0xfc is not valid utf-8; .*cp1252",
         ),
         (
             "a.csv",
             "a,b\n1,2\n".encode("utf-16"),
-            r"written in UTF-16, not UTF-8: give .* \(--encoding utf-16\)",
+            r"encoded in UTF-16; pass .* \(--encoding utf-16\)",
         ),
-        ("a.csv", b"PK\0\0\0\0", r"a\.csv, line 1: a zero byte, so this is not a text file"),
+        ("a.csv", b"PK\0\0\0\0", r"a\.csv, line 1: null byte, so this is not a text file"),
         ("a.csv.gz", b"\x1f\x8b\x08 cut", r"a\.csv\.gz is a damaged gzip file"),
         ("a.csv.gz", b"a,b\n", r"a\.csv\.gz is a damaged gzip file"),
         (
             "a.csv",
             b"amount,b\n10,x\n20,y\nabc,z\n30,z\n",
-            r"^a\.csv, line 4, column 'amount': 'abc' is not a number, while 3 of 4 values are; correct it, "
-            r"add it to the marks of missing values \(--missing\), or keep the column as text \(--text\)$",
+            r"^a\.csv, line 4, column 'amount': 'abc' is not a number, but 3 of 4 values are; fix it, "
+            r"treat it as missing \(--missing\), or read the column as text \(--text\)$",
         ),
         ("a.jsonl", b'{"a": 1}\n{"a": \n', r"a\.jsonl, line 2: not valid JSON"),
         (
             "a.jsonl",
             b'{"a": 1}\n[1, 2]\n',
-            r"a\.jsonl, line 2: a JSON object in braces is needed, found '\[1, 2\]'",
+            r"a\.jsonl, line 2: expected a JSON object, got '\[1, 2\]'",
         ),
         (
             "a.jsonl",
             b'{"a": 1}\n{"a": true}\n',
-            r"a\.jsonl, line 2: column 'a' holds True here and another type before",
+            r"a\.jsonl, line 2: column 'a' is True here but has a different type",
         ),
         (
             "a.jsonl",
             b'{"a": 1}\n{"a": 2}\n{"a": "x"}\n',
-            r"^a\.jsonl, line 3, column 'a': 'x' is not a number, while 2 of 3",
+            r"^a\.jsonl, line 3, column 'a': 'x' is not a number, but 2 of 3",
         ),
         ("a.parquet", b"PAR1 not really", r"a\.parquet cannot be read as Parquet"),
         ("a.xlsx", b"PK", r"a\.xlsx: unsupported file type; use \.csv"),
@@ -148,13 +148,13 @@ def test_what_cannot_be_read_is_named(name, content, message, tmp_path):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"there is no file .*nothing\.csv"):
+    with pytest.raises(FileNotFoundError, match=r"file not found: .*nothing\.csv"):
         read_table(tmp_path / "nothing.csv")
 
 
 def test_an_unknown_encoding_is_named(tmp_path):
     (tmp_path / "a.csv").write_text("a\n1\n")
-    with pytest.raises(ValueError, match="there is no encoding 'utf-9'"):
+    with pytest.raises(ValueError, match="unknown encoding 'utf-9'"):
         read_table(tmp_path / "a.csv", encoding="utf-9")
 
 

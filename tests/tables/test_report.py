@@ -12,21 +12,24 @@ from dplan import DPLAN, DPLANEnsemble, IForest
 from dplan.cli.main import main
 from dplan.tables import fit_table, from_table
 from dplan.tables.chunks import Chunk
-from dplan.tables.report.facts import gather
+from dplan.tables.report.data import report_data
 from dplan.tables.report.page import page
 from tests.browser import needs_browser, visit
 from tests.tables.payments import QUICK, payments
 
 ATTACK = "<script>document.title='run';fetch('http://127.0.0.1:9/x')</script>"
 SECTIONS = [
-    "Scores", "The most anomalous rows", "What is typical and what is not", "Map", "Learning curve",
+    "Scores", "The most anomalous rows", "Typical values and alerts", "Map", "Learning curve",
     "Drift since training", "Precision and recall",
 ]  # fmt: skip
 
 
 def report_of(model, table, **options):
     return page(
-        gather(model, [Chunk(lambda: table)], **options), model, model_name="m.dplan", table_name="new.csv"
+        report_data(model, [Chunk(lambda: table)], **options),
+        model,
+        model_name="m.dplan",
+        table_name="new.csv",
     )
 
 
@@ -104,17 +107,17 @@ def test_the_browser_would_have_noticed(attacked, tmp_path):
 
 
 def test_figures_of_the_page_are_those_of_the_table(model, table):
-    facts = gather(
+    data = report_data(
         model, [Chunk(lambda: table[:1000]), Chunk(lambda: table[1000:])], label="country", anomaly=["XX"]
     )
     scores = model.score(table)
-    np.testing.assert_array_equal(facts.scores, scores)
-    assert facts.truth.sum() == 60
+    np.testing.assert_array_equal(data.scores, scores)
+    assert data.truth.sum() == 60
     order = np.argsort(-scores, kind="stable")[:20]
-    assert facts.highest["payment"].to_list() == table["payment"].gather(order).to_list()
-    assert facts.reasons == model.reasons(table[order])
-    assert {feature.column.name for feature in facts.features} == set(model.columns)
-    for feature in facts.features:
+    assert data.highest["payment"].to_list() == table["payment"].gather(order).to_list()
+    assert data.reasons == model.reasons(table[order])
+    assert {feature.column.name for feature in data.features} == set(model.columns)
+    for feature in data.features:
         for shares in (feature.background, feature.table, feature.highest):
             np.testing.assert_allclose(shares.sum(), 1, atol=1e-6)
     text = report_of(model, table, label="country", anomaly=["XX"])
@@ -122,10 +125,10 @@ def test_figures_of_the_page_are_those_of_the_table(model, table):
 
 
 def test_drift_is_small_for_the_training_table_and_large_for_what_changed(model, table):
-    same = {f.column.name: f.drift for f in gather(model, [Chunk(lambda: table)]).features}
+    same = {f.column.name: f.drift for f in report_data(model, [Chunk(lambda: table)]).features}
     assert max(same.values()) < 0.05
     changed = table.with_columns(pl.col("amount") * 5, country=pl.lit("IT"))
-    moved = {f.column.name: f.drift for f in gather(model, [Chunk(lambda: changed)]).features}
+    moved = {f.column.name: f.drift for f in report_data(model, [Chunk(lambda: changed)]).features}
     assert moved["amount"] > 0.4
     assert moved["country"] > 0.9
     assert moved["items"] < 0.05
@@ -171,9 +174,9 @@ def test_small_and_odd_tables_still_give_a_page(model, table):
     assert "<b>30</b><span>rows scored</span>" in constant
     assert "The label column marks no row, or every row, as an anomaly." in constant
     with pytest.raises(ValueError, match="no rows"):
-        gather(model, [])
-    with pytest.raises(ValueError, match="no label column 'colour'"):
-        gather(model, [Chunk(lambda: table)], label="colour")
+        report_data(model, [])
+    with pytest.raises(ValueError, match="no column 'colour'"):
+        report_data(model, [Chunk(lambda: table)], label="colour")
 
 
 def test_columns_across_the_whole_range_of_floats_are_drawn(table):

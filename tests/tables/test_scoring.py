@@ -14,8 +14,8 @@ from dplan import IForest, LogisticBaseline
 from dplan.exceptions import NonFiniteScoreError
 from dplan.tables import TableModel, fit_table, from_table
 from dplan.tables.chunks import chunks
-from dplan.tables.folders import parts_of
 from dplan.tables.scoring import Options, score_table
+from dplan.tables.writing import parts_of
 
 
 def scored(model_path, table, tmp_path, options=None, *, rows=100_000, kind="parquet", out="out.parquet"):
@@ -62,11 +62,11 @@ def test_alerts_and_top_rows_have_reasons_and_no_others(model, model_path, table
     found, _ = scored(model_path, table, tmp_path, Options(explain=True, **options), rows=500)
     alerts = found if "top" in options else found.filter("alert")
     assert alerts.height
-    assert (alerts["because"] != "").all()
+    assert (alerts["reasons"] != "").all()
     if "top" not in options:
-        assert (found.filter(~pl.col("alert"))["because"] == "").all()
+        assert (found.filter(~pl.col("alert"))["reasons"] == "").all()
     row = table.filter(pl.col("payment") == alerts["payment"][0])
-    assert model.reasons(row)[0] == alerts["because"][0]
+    assert model.reasons(row)[0] == alerts["reasons"][0]
 
 
 def test_rows_are_explained_after_it_is_decided_which_are_shown(model_path, table, tmp_path, monkeypatch):
@@ -86,27 +86,27 @@ def test_chosen_columns_are_kept(model_path, table, tmp_path):
     found, _ = scored(model_path, table, tmp_path, Options(("country", "items")))
     assert found.columns == ["payment", "country", "items", "score", "percentile", "alert"]
     assert_frame_equal(found.select("country", "items"), table.select("country", "items"))
-    with pytest.raises(ValueError, match="no column 'colour' to keep"):
+    with pytest.raises(ValueError, match="cannot keep column 'colour'"):
         scored(model_path, table, tmp_path, Options(("colour",)))
     assert not list(tmp_path.glob(".*"))
 
 
 def test_columns_named_like_ours_are_kept_and_ours_make_way(table, tmp_path):
     theirs = table.rename({"payment": "row"}).with_columns(
-        score=pl.lit("theirs"), because=pl.lit(1.5), dplan_score=pl.lit(7), alert=pl.lit("x")
+        score=pl.lit("theirs"), reasons=pl.lit(1.5), dplan_score=pl.lit(7), alert=pl.lit("x")
     )
     own = from_table(
-        theirs, label="verdict", anomaly=["fraud"], id=["row", "score", "because", "dplan_score"]
+        theirs, label="verdict", anomaly=["fraud"], id=["row", "score", "reasons", "dplan_score"]
     )
     model = fit_table(own, IForest(random_state=0), estimate=False)
     model.save(tmp_path / "m.dplan")
     found, _ = scored(tmp_path / "m.dplan", theirs, tmp_path, Options(("alert",), budget=3, explain=True))
-    kept = ["row", "score", "because", "dplan_score", "alert"]
-    ours = ["dplan_dplan_score", "percentile", "dplan_alert", "dplan_because"]
+    kept = ["row", "score", "reasons", "dplan_score", "alert"]
+    ours = ["dplan_dplan_score", "percentile", "dplan_alert", "dplan_reasons"]
     assert found.columns == [*kept, *ours]
     assert_frame_equal(found.select(kept), theirs.select(kept))
     np.testing.assert_array_equal(found["dplan_dplan_score"], model.score(theirs))
-    assert (found.filter("dplan_alert")["dplan_because"] != "").sum() == 3
+    assert (found.filter("dplan_alert")["dplan_reasons"] != "").sum() == 3
 
 
 def test_a_type_that_the_output_cannot_hold_is_refused_before_any_scoring(
@@ -124,8 +124,8 @@ def test_a_score_that_is_not_finite_is_an_error_that_names_the_row(table, tmp_pa
     model = fit_table(from_table(table, label="verdict", anomaly=["fraud"], id="payment"), LogisticBaseline())
     largest = int(table["amount"].arg_max())
     worst = table["amount"].max()
-    model.detector.coefficients_ = np.zeros_like(model.detector.coefficients_)
-    model.detector.coefficients_[0] = 1.7e38  # finite in float32, as the amounts are
+    model.detector.coef_ = np.zeros_like(model.detector.coef_)
+    model.detector.coef_[0] = 1.7e38  # finite in float32, as the amounts are
     table = table.with_columns(
         pl.when(pl.col("amount") == worst).then(worst * 3).otherwise(0.0).alias("amount")
     )
@@ -133,7 +133,7 @@ def test_a_score_that_is_not_finite_is_an_error_that_names_the_row(table, tmp_pa
         model.score(table)
     assert found.value.row == largest
     model.save(tmp_path / "m.dplan")
-    with pytest.raises(ValueError, match=rf"in.parquet: row {largest + 1:,} gets the score inf"):
+    with pytest.raises(ValueError, match=rf"in.parquet: row {largest + 1:,} has the score inf"):
         scored(tmp_path / "m.dplan", table, tmp_path, rows=100)
     assert not (tmp_path / "out.parquet").exists()
 
@@ -290,7 +290,7 @@ def test_a_table_that_changes_while_it_is_read_is_an_error(kind, how, model_path
             progress=progress,
         )
 
-    with pytest.raises(ValueError, match="was changed while it was read"):
+    with pytest.raises(ValueError, match="was changed while it was being read"):
         run(change)
     assert not target.exists()
     if how != "removed":
@@ -315,7 +315,7 @@ def test_an_interrupted_explanation_continues_and_gives_the_same_bytes(
     with pytest.raises(KeyboardInterrupt):
         run("out.csv")
     again()
-    assert len(list((tmp_path / ".out.csv.parts").glob("because-*"))) == 2
+    assert len(list((tmp_path / ".out.csv.parts").glob("reasons-*"))) == 2
     assert run("out.csv").resumed == 15
     assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "undisturbed.csv").read_bytes()
     assert [path.name for path in tmp_path.glob(".*")] == []
@@ -396,9 +396,9 @@ def test_chunks_of_a_csv_keep_every_row_and_respect_quotes(tmp_path):
     ("text", "message"),
     [
         (b"", "is empty"),
-        (b"a,b\n1,2\n3,4\n5\n", r"the input, line 4 has 1 value, the header has 2"),
-        (b"a,a\n1,2\n", "'a' names two columns"),
-        (b"a,b\n\xff,2\n", "line 2, byte 5 of the file: 0xff is not utf-8"),
+        (b"a,b\n1,2\n3,4\n5\n", r"the input, line 4 has 1 value, expected 2"),
+        (b"a,a\n1,2\n", "duplicate column name 'a'"),
+        (b"a,b\n\xff,2\n", "line 2, byte 5 of the file: 0xff is not valid utf-8"),
         (b"1,2\n3,4\n", "only numbers"),
     ],
 )
@@ -443,13 +443,13 @@ def test_a_folder_gives_one_output_part_per_input_part(model, model_path, table,
     assert sorted(path.name for path in out.iterdir()) == sorted(path.name for path in inputs)
     found = pl.concat(pl.read_parquet(path) for path in sorted(out.iterdir()))
     np.testing.assert_array_equal(found["score"], model.score(table))
-    assert found["alert"].sum() == (found["because"] != "").sum() == outcome.alerts == 10
+    assert found["alert"].sum() == (found["reasons"] != "").sum() == outcome.alerts == 10
     assert_frame_equal(pl.read_parquet(out), found)
     one = tmp_path / "top.csv"
     score_folder(model_path, inputs, one, Options(top=4), kind="csv")
     best = table["payment"].gather(np.argsort(-model.score(table), kind="stable")[:4])
     assert pl.read_csv(one)["payment"].to_list() == best.to_list()
-    with pytest.raises(ValueError, match="one output file"):
+    with pytest.raises(ValueError, match="choose an output file"):
         score_folder(model_path, inputs, out, Options(top=4))
 
 
@@ -462,7 +462,7 @@ def test_a_folder_is_replaced_as_a_whole_and_only_if_it_is_ours(model_path, fold
     assert out.stat().st_mode & 0o777 == 0o750
     for name, content in (("notes.txt", b"mine"), ("theirs.parquet", inputs[0].read_bytes())):
         (out / name).write_bytes(content)
-        with pytest.raises(ValueError, match=f"holds {name}, which dplan score did not write"):
+        with pytest.raises(ValueError, match=f"contains {name}, which was not written by dplan score"):
             score_folder(model_path, inputs, out)
         (out / name).unlink()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["parts", "scored"]
@@ -491,7 +491,7 @@ def test_what_is_a_folder_of_parts(folder_of_parts, tmp_path):
     with pytest.raises(FileNotFoundError, match="no Parquet files"):
         parts_of(str(tmp_path / "empty"))
     (folder_of_parts / "notes.txt").write_text("x")
-    with pytest.raises(ValueError, match="nothing else"):
+    with pytest.raises(ValueError, match="may only contain"):
         parts_of(f"{folder_of_parts}/*")
     with pytest.raises(ValueError, match="the next run would read it"):
         parts_of(f"{folder_of_parts}/*.parquet", folder_of_parts / "scored.parquet")

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from dplan import DPLAN, DPLANEnsemble, LogisticBaseline, NoLabelsWarning
 from dplan.cli.main import main
-from dplan.tables import TableModel, fit_table, from_table, update_table
+from dplan.tables import TableModel, fit_table, from_table, update_model
 from tests.tables.payments import QUICK, payments
 
 
@@ -48,7 +48,7 @@ def test_new_anomalies_rise_and_old_ones_stay(detector, june):
         percentiles(old, june),
     )
     labels = june.select(pl.exclude("kind"))
-    new = update_table(old, from_table(labels, label="verdict", anomaly=["theft"]))
+    new = update_model(old, from_table(labels, label="verdict", anomaly=["theft"]))
     unseen = june.filter(pl.col("verdict") != "theft")
     theft, fraud = (unseen.filter(pl.col("kind") == kind) for kind in ("theft", "fraud"))
     assert percentiles(new, theft) > min(percentiles(old, theft) + 10, 97)
@@ -94,9 +94,9 @@ def test_detectors_that_cannot_go_on_say_so(table):
     own = from_table(table, label="verdict", anomaly=["fraud"], id="payment")
     model = fit_table(own, LogisticBaseline(random_state=0), estimate=False)
     with pytest.raises(
-        TypeError, match="LogisticBaseline cannot continue training, as DPLAN and DPLANEnsemble can"
+        TypeError, match=r"LogisticBaseline cannot be updated \(DPLAN and DPLANEnsemble can\)"
     ):
-        update_table(model, own)
+        update_model(model, own)
 
 
 @pytest.mark.parametrize("detector", [DPLAN(**QUICK), DPLANEnsemble(**QUICK, n_agents=1)])

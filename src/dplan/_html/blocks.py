@@ -1,6 +1,6 @@
-"""What a page is made of, and how it becomes HTML.
+"""The blocks of a page, and their conversion to HTML.
 
-Every text is escaped, except `markupsafe.Markup`, which the charts return.
+All text is escaped, except `markupsafe.Markup`, which the charts return.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -56,7 +56,7 @@ class Items:
 
 @dataclass(frozen=True)
 class Prose:
-    r"""Text that somebody wrote in Markdown; HTML inside it stays text, and links keep their text alone.
+    r"""Markdown text; HTML in it is escaped, and only the text of links is kept.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class Prose:
 
 @dataclass(frozen=True)
 class Tiles:
-    """A few large numbers, each with what it counts."""
+    """A few large numbers with captions."""
 
     tiles: Sequence[tuple[str, str]]
 
@@ -106,7 +106,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table; the first column names the row, columns outside `text_columns` hold numbers."""
+    """A table; columns outside `text_columns` contain numbers."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[Entry]]
@@ -126,7 +126,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Figures:
-    """Figures side by side where there is room."""
+    """Figures side by side if there is room."""
 
     figures: Sequence[Figure]
 
@@ -143,18 +143,18 @@ Block = Heading | Paragraph | Items | Prose | Tiles | Grid | Figure | Figures | 
 
 
 def as_html(title: str, blocks: Iterable[Block], *, heading: str = "", contents: bool = False) -> str:
-    """Return a whole page that needs no network.
+    """Return a self-contained page.
 
     Parameters
     ----------
     title : str
-        For the browser's tab, and the heading unless `heading` is given.
+        Title of the browser tab, and the heading unless `heading` is given.
     blocks : iterable of Block
         The page from top to bottom.
     heading : str, optional
         The heading.
     contents : bool, default=False
-        Whether links to the chapters stand at the top.
+        Whether to add a table of contents.
 
     Examples
     --------
@@ -180,13 +180,13 @@ def _template() -> jinja2.Template:
         keep_trailing_newline=True,
     )
     style = (_FOLDER / "style.css").read_text(encoding="utf-8")
-    footer = f"Written by dplan {__version__}. This page loads nothing from elsewhere."
+    footer = f"Written by dplan {__version__}. This page is self-contained."
     return environment.get_template("page.html", globals={"style": Markup(style), "footer": footer})
 
 
 @cache
 def markdown() -> MarkdownIt:
-    """Return the reader of Markdown: CommonMark without HTML, and with nothing that a browser would fetch."""
+    """Return a CommonMark parser without HTML, images and links."""
     reader = MarkdownIt("commonmark", {"html": False}).disable("image")
     for name in ("link_open", "link_close"):
         reader.add_render_rule(name, lambda *_: "")

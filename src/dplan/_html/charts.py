@@ -1,4 +1,4 @@
-"""Charts as inline SVG. Colours come from the style sheet by class; every text from data is escaped."""
+"""Charts as inline SVG. Colours come from the style sheet by class; all text from data is escaped."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -25,7 +25,7 @@ class Line(NamedTuple):
 
 
 def key(names: Mapping[str, str], *, cross: str = "") -> Markup:
-    """Return a legend: a coloured square for each class and its name; `cross` is what crosses stand for.
+    """Return a legend: a coloured square for each class and its name; `cross` is the meaning of crosses.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def line_chart(
     size: tuple[int, int] = (_WIDTH, _HEIGHT),
     show_title: bool = False,
 ) -> Markup:
-    """Draw lines, each under the class that colours it; `whole` leaves only whole numbers on the x axis."""
+    """Draw lines, each under the class that colours it; `whole` limits the x axis to integers."""
     width, height = size
     crosses = crosses or {}
     xs = [x for line in lines.values() for x in line.x]
@@ -224,7 +224,7 @@ def critical_difference(names: Sequence[str], ranks: Sequence[float], difference
 
 
 def _cliques(ranks: Sequence[float], difference: float) -> list[tuple[int, int]]:
-    """Return the longest stretches of sorted ranks that lie within the critical difference."""
+    """Return the longest runs of sorted ranks within the critical difference."""
     found: list[tuple[int, int]] = []
     for begin in range(len(ranks)):
         stop = max(i for i in range(begin, len(ranks)) if ranks[i] - ranks[begin] <= difference)
@@ -234,7 +234,7 @@ def _cliques(ranks: Sequence[float], difference: float) -> list[tuple[int, int]]
 
 
 class _Axis:
-    """Maps values to positions; ends that are equal are moved apart, and differences cannot overflow."""
+    """Maps values to positions; handles equal ends and differences that overflow."""
 
     def __init__(self, low: float, high: float, start: float, end: float) -> None:
         self.low, self.high = float(low), float(high) if high > low else float(low) + (abs(low) or 1.0)
@@ -245,7 +245,7 @@ class _Axis:
         return self.start + float(share) * (self.end - self.start)
 
     def ticks(self, most: int) -> list[float]:
-        """Return at most so many round numbers within the ends, and one more."""
+        """Return about `most` round numbers within the ends."""
         span = self.high - self.low
         if not np.isfinite(span):
             return [self.low, 0.0, self.high]

@@ -1,1 +1,1 @@
-"""Compiled arithmetic that several rooms use: networks, forests, trees, neighbours."""
+"""Compiled arithmetic that several subpackages use: networks, forests, trees, neighbours."""

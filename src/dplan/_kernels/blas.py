@@ -1,4 +1,4 @@
-"""One BLAS thread while our kernels run."""
+"""Limit BLAS to one thread while kernels run."""
 
 import threading
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ _limit: Any = None
 
 @cache
 def _controller() -> Any:
-    import scipy.linalg.cython_blas  # noqa: F401 - numba's products run in it; only what is loaded can be limited
+    import scipy.linalg.cython_blas  # noqa: F401 - numba uses it for matrix products; only loaded libraries can be limited
 
     return threadpoolctl.ThreadpoolController()
 
 
 def _take_control() -> None:
-    # Since threadpoolctl 3.8 only one thread may change OpenBLAS's setting. Ours are under one lock already, and the
-    # thread that restores the setting may be another than the one that changed it.
+    # Since threadpoolctl 3.8 only one thread may change OpenBLAS's setting. We already hold a lock,
+    # and a different thread may restore the setting.
     clear = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
     if clear is not None:
         clear(force=True)
@@ -32,9 +32,9 @@ def _take_control() -> None:
 def single_threaded_blas() -> Iterator[None]:
     """Run the block with one BLAS thread, and restore the setting afterwards.
 
-    Our products are small: a second thread costs more than it brings, and the last bits of a product would
-    depend on the number of threads. The setting belongs to the whole process, so blocks that overlap in several
-    threads share it: the first to enter sets it, the last to leave restores it.
+    Our products are small: a second thread costs more than it gains, and rounding would depend on the number of
+    threads. The setting is global, so overlapping blocks in several threads share it: the first to enter sets it, the
+    last to leave restores it.
 
     Examples
     --------
@@ -55,5 +55,5 @@ def single_threaded_blas() -> Iterator[None]:
             if _inside == 0:
                 _take_control()
                 _limit.restore_original_limits()
-                _take_control()  # and leave it to whoever comes next
+                _take_control()  # let other users change the setting again
                 _limit = None

@@ -1,8 +1,8 @@
-"""Where compiled kernels are kept, so that a machine compiles them once and not in every process.
+"""The cache of compiled kernels, so that a machine compiles them once and not in every process.
 
-In order: where NUMBA_CACHE_DIR says; beside the package, if that is writable, or if it is not but kernels were put
-there before (as in a container image); the user's cache folder; a private folder for temporary files. If there is no
-such place, kernels are compiled in every process, and a line says so.
+The first usable folder of: NUMBA_CACHE_DIR; the package's folder, if it is writable, or if it already contains kernels
+(as in a container image); the user's cache folder; a private temporary folder. If there is none, every process compiles
+the kernels again and logs a warning.
 """
 
 import logging
@@ -23,48 +23,45 @@ logger = logging.getLogger("dplan")
 _config: Any = config
 
 PACKAGE = Path(__file__).parents[1]
-ADVICE = (
-    "Set NUMBA_CACHE_DIR to a folder that can be written to, or run  dplan doctor --warm-up  "
-    "when the image is built."
-)
+ADVICE = "Set NUMBA_CACHE_DIR to a writable folder, or run `dplan doctor --warm-up` when building the image."
 
 
 class Kind(Enum):
-    """What a place for kernels is."""
+    """The kind of cache folder."""
 
     CHOSEN = "the folder in NUMBA_CACHE_DIR"
-    PACKAGE = "beside the package"
-    READ_ONLY = "beside the package, read-only"
+    PACKAGE = "the package's folder"
+    READ_ONLY = "the package's folder, read-only"
     USER = "the user's cache folder"
-    TEMPORARY = "a folder for temporary files"
-    NONE = "nowhere"
+    TEMPORARY = "a temporary folder"
+    NONE = "no cache"
 
 
 class Place(NamedTuple):
-    """A place for kernels; in `folder`, each module has a subfolder of its own."""
+    """A cache folder; each module has its own subfolder."""
 
     kind: Kind
     folder: Path | None
 
     def n_kernels(self) -> int:
-        """Return how many kernels are there."""
+        """Return the number of cached kernels."""
         return len(list(self.folder.rglob("*.nbi"))) if self.folder is not None else 0
 
 
 @cache
 def place() -> Place:
-    """Return where this process keeps its kernels; the first call says so where it is not as it should be."""
+    """Return the cache of this process; the first call logs a warning if it is not permanent."""
     found = _find(_config.CACHE_DIR, PACKAGE, user_cache_path("dplan"))
     if found.kind is Kind.TEMPORARY:
         logger.warning(
             "Compiled kernels are cached in %s, because neither the package's folder nor the user's cache folder "
-            "can be written to. They are compiled again whenever that folder is emptied. %s",
+            "is writable. They are compiled again whenever that folder is emptied. %s",
             found.folder,
             ADVICE,
         )
     if found.kind is Kind.NONE:
         logger.warning(
-            "Compiled kernels cannot be cached: no folder can be written to. Every process compiles them again, "
+            "Compiled kernels cannot be cached, because no folder is writable. Every process compiles them again, "
             "which takes several seconds. %s",
             ADVICE,
         )
@@ -80,7 +77,7 @@ def _find(chosen: str, package: Path, user: Path) -> Place:
     if any(beside.glob("*.nbi")):
         return Place(Kind.READ_ONLY, package)
     kernels = user / "kernels"
-    if kernels.is_absolute() and _writable(kernels):  # without a home, it is relative
+    if kernels.is_absolute() and _writable(kernels):  # it is relative if there is no home folder
         return Place(Kind.USER, kernels)
     temporary = _private_temporary_folder()
     return Place(Kind.NONE if temporary is None else Kind.TEMPORARY, temporary)
@@ -96,7 +93,7 @@ def _writable(folder: Path) -> bool:
 
 
 def _private_temporary_folder() -> Path | None:
-    """Return a folder that only this user can write to: whoever writes to it decides what code is run."""
+    """Return a folder that only this user can write to, because cached kernels are executed."""
     owner = os.getuid() if hasattr(os, "getuid") else None
     try:
         folder = Path(tempfile.gettempdir()) / f"dplan-kernels-{owner if owner is not None else 'own'}"
@@ -109,7 +106,7 @@ def _private_temporary_folder() -> Path | None:
 
 
 class _ReadOnlyLocator(InTreeCacheLocator):
-    """Finds kernels beside the package without asking to write there."""
+    """Find kernels in the package's folder without requiring write access."""
 
     def ensure_cache_path(self) -> None:
         pass
@@ -123,11 +120,11 @@ class _ReadOnlyCache(FunctionCache):
     _impl_class = _ReadOnlyImplementation
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep nothing: what was not put there before is compiled again by the next process."""
+        """Store nothing; missing kernels are compiled again by the next process."""
 
 
 def with_cache(compile_later: Callable[[bool], Any]) -> Any:
-    """Make a kernel by ``compile_later(cached)``, and let it keep its machine code in the process's place."""
+    """Make a kernel with ``compile_later(cached)``, and store its machine code in the cache of this process."""
     kind, folder = place()
     if kind in (Kind.READ_ONLY, Kind.NONE):
         kernel = compile_later(False)
@@ -140,7 +137,7 @@ def with_cache(compile_later: Callable[[bool], Any]) -> Any:
 
 @contextmanager
 def _numba_cache_dir(folder: str) -> Iterator[None]:
-    # Numba reads it when a kernel is made; other packages in this process keep their own setting.
+    # Numba reads the setting when a kernel is made; other packages in this process keep theirs.
     before = _config.CACHE_DIR
     _config.CACHE_DIR = folder
     try:

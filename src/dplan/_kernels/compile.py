@@ -1,7 +1,7 @@
-"""How this package compiles its kernels, in one place.
+"""How this package compiles its kernels.
 
-Importing this module imports numba, so only modules that hold kernels import it, and the public names of
-`dplan` are resolved lazily: ``import dplan`` stays quick.
+Importing this module imports numba, so only modules with kernels import it, and the public names of `dplan` are loaded
+lazily, to keep ``import dplan`` fast.
 """
 
 from collections.abc import Callable
@@ -13,32 +13,40 @@ from dplan._kernels.cache import with_cache
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
-# What speeds sums up without touching NaN: a diverged network must stay visible as NaN.
+# Flags that speed up sums and preserve NaN: a diverged network must stay visible as NaN.
 _FAST_SUMS = {"reassoc", "contract", "nsz"}
 
 
 def compiled(function: Function) -> Function:
-    """Compile a function to machine code on its first call, and keep that code on disk.
+    """Compile a function to machine code on its first call, and cache the code on disk.
 
-    A division by zero gives inf or NaN as in NumPy instead of an exception, because the check would keep loops from
-    being vectorised. The interpreter lock is released while a kernel runs. Sums are taken in whatever order is fastest.
+    Division by zero gives inf or NaN, as in NumPy, because checking for it would prevent vectorisation. The GIL is
+    released while a kernel runs. Sums are computed in the fastest order.
 
-    A kernel becomes part of each kernel that calls it. Otherwise a process that compiles would run another copy of it
-    than a process that loads what was compiled, and two copies may differ in the last bits of a sum.
+    A kernel is inlined into each kernel that calls it. Otherwise a process that compiles and a process that loads from
+    the cache would run different copies, which may differ in the last bits of a sum.
     """
     return _compiled(function, fastmath=_FAST_SUMS, forceinline=True)
 
 
 def compiled_exactly(function: Function) -> Function:
-    """Compile a function as `compiled` does, but with operations in the order in which they are written.
+    """Like `compiled`, but with all operations in the written order.
 
-    So a row's result cannot depend on its place in a loop, and is the same on every processor. All copies of such a
-    kernel give the same bytes, so it need not become part of its callers, which compile sooner.
+    A row's result then does not depend on its position in a loop, and is the same on every processor. All copies of
+    such a kernel give the same bytes, so it is not inlined, and its callers compile faster.
     """
     return _compiled(function, fastmath=False)
 
 
+def compiled_into_caller(function: Function) -> Function:
+    """Do as `compiled_exactly`, for a kernel with one caller: it becomes part of it before anything is compiled.
+
+    Compiling one large kernel takes less time than compiling its pieces first.
+    """
+    return _compiled(function, fastmath=False, inline="always")
+
+
 def _compiled(function: Function, **options: Any) -> Function:
-    # Nobody calls kernels from C, and a wrapper for that would have to be compiled too.
+    # Kernels are never called from C, so do not compile a C wrapper.
     options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     return cast(Function, with_cache(lambda cached: numba.njit(cache=cached, **options)(function)))

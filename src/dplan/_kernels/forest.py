@@ -1,11 +1,11 @@
-"""An isolation forest that can be grown and walked inside other kernels.
+"""An isolation forest that other compiled functions can grow and traverse.
 
-It is written here, and not taken from scikit-learn, because it lives inside the training loop: it is refitted every
-episode on a moving embedding and asked about one row at a time. `make bench` shows the ratio.
+It is not scikit-learn's, because it runs inside the training loop: it is refitted every episode on a changing embedding
+and scores one row at a time. `make bench` shows the ratio.
 
 A tree is a complete binary tree in heap order (the children of node i are 2i + 1 and 2i + 2). A branch that ends
-early is led on to the left, down to the bottom, where its path length is kept. So a walk has no branches and the
-same number of steps for every row.
+early continues to the left down to the last level, where its path length is stored. So traversal is branch-free and
+takes the same number of steps for every row.
 """
 
 import math
@@ -15,22 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels.compile import compiled, compiled_exactly
-from dplan._kernels.perceptron import Floats
+from dplan._kernels.perceptron import Floats, Sizes, embed
 
+_BLOCK_ROWS = 256  # that are scored together
+_NO_NETWORK, _NO_LAYERS = np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.int64)
 _EULER_GAMMA = 0.5772156649015329
 
 
 class Forest(NamedTuple):
     """Flat arrays of all trees."""
 
-    features: NDArray[np.int32]  # (trees, inner nodes): the column that a node asks about
+    features: NDArray[np.int32]  # (trees, inner nodes): the column that a node tests
     thresholds: Floats  # (trees, inner nodes): up to this value a row goes left
     path_lengths: Floats  # (trees, leaves): expected depth of a row that ends here
     tree_size: int  # rows that each tree is grown on
 
 
 def new_forest(n_trees: int, tree_size: int) -> Forest:
-    """Return a forest that is not grown yet, with all its memory.
+    """Allocate a forest without growing it.
 
     Examples
     --------
@@ -48,7 +50,40 @@ def new_forest(n_trees: int, tree_size: int) -> Forest:
 
 def grow(forest: Forest, tree: int, sample: Floats, rng: np.random.Generator) -> None:
     """Split the sample at random units and values until every row stands alone or the tree is deep enough."""
-    _grow(forest.features[tree], forest.thresholds[tree], forest.path_lengths[tree], sample, rng)
+    one = slice(tree, tree + 1)
+    arrays = forest.features[one], forest.thresholds[one], forest.path_lengths[one]
+    _grow_some(*arrays, sample, len(sample), 0, _NO_NETWORK, _NO_LAYERS, rng)
+
+
+def grow_on_stretches(
+    forest: Forest, rows: Floats, n_places: int, theta: Floats, sizes: Sizes, rng: np.random.Generator
+) -> None:
+    """Grow each tree on the embedding of consecutive rows, which begin at one of the first `n_places`.
+
+    If the rows are in random order, that is a random sample without replacement. With no hidden layers in `sizes`,
+    trees are grown on the rows themselves.
+    """
+    arrays = forest.features, forest.thresholds, forest.path_lengths
+    _grow_some(*arrays, rows, forest.tree_size, n_places, theta, sizes, rng)
+
+
+@compiled
+def _grow_some(
+    features: NDArray[np.int32],
+    thresholds: Floats,
+    path_lengths: Floats,
+    rows: Floats,
+    tree_size: int,
+    n_places: int,
+    theta: Floats,
+    sizes: Sizes,
+    rng: np.random.Generator,
+) -> None:
+    # All trees in one call: preparing a generator for compiled code takes as long as growing a tree.
+    for tree in range(len(features)):
+        place = int(rng.random() * n_places) if n_places > 0 else 0
+        sample = embed(theta, sizes, rows[place : place + tree_size])
+        _grow(features[tree], thresholds[tree], path_lengths[tree], sample, rng)
 
 
 @compiled
@@ -61,10 +96,10 @@ def _grow(
 ) -> None:
     n_rows, n_units = sample.shape
     n_inner = len(features)
-    order = np.arange(n_rows)  # rows of one node stand together
+    order = np.arange(n_rows)  # rows of a node are contiguous
     begin = np.zeros(2 * n_inner + 1, dtype=np.int64)
     end = np.zeros(2 * n_inner + 1, dtype=np.int64)
-    depth = np.zeros(2 * n_inner + 1, dtype=np.int64)  # at which a branch ended, for nodes below its end
+    depth = np.zeros(2 * n_inner + 1, dtype=np.int64)  # for nodes below the end of a branch, that of the end
     units = np.arange(n_units)
     end[0] = n_rows
 
@@ -72,7 +107,7 @@ def _grow(
         left, right = 2 * node + 1, 2 * node + 2
         low, high, chosen = np.float32(0), np.float32(0), -1
         if end[node] - begin[node] > 1:
-            # Units in random order until one tells the rows apart.
+            # Try units in random order until one separates the rows.
             for tried in range(n_units):
                 pick = tried + int(rng.random() * (n_units - tried))
                 units[tried], units[pick] = units[pick], units[tried]
@@ -84,7 +119,7 @@ def _grow(
                 if high > low:
                     chosen = unit
                     break
-        if chosen < 0:  # the branch ends here; its rows are led to the left
+        if chosen < 0:  # the branch ends here; its rows continue to the left
             features[node], thresholds[node] = 0, np.inf
             begin[left], end[left], depth[left] = begin[node], end[node], depth[node]
             begin[right] = end[right] = end[node]
@@ -109,32 +144,60 @@ def _grow(
 @compiled_exactly
 def isolation_scores(forest: Forest, embedded: Floats) -> Floats:
     """Return iForest's score 2^(-E[h] / c(ψ)) of each embedded row, in (0, 1]; higher is easier to isolate."""
+    n_rows, n_units = embedded.shape
+    n_trees, n_inner = forest.features.shape
+    usual = n_trees * max(average_path_length(forest.tree_size), 1.0)
+    scores = np.empty(n_rows, dtype=np.float32)
+    nodes, totals = np.empty(_BLOCK_ROWS, dtype=np.int32), np.empty(_BLOCK_ROWS, dtype=np.float32)
+    # Some rows are walked down a tree before the next tree, so that both stay in the processor's nearest cache.
+    for start in range(0, n_rows, _BLOCK_ROWS):
+        n_block = min(_BLOCK_ROWS, n_rows - start)
+        cells = embedded[start : start + n_block].reshape(n_block * n_units)
+        totals[:] = 0
+        for tree in range(n_trees):
+            features, thresholds = forest.features[tree], forest.thresholds[tree]
+            path_lengths = forest.path_lengths[tree]
+            # All rows are walked down one level before any is walked to the next, so that a processor walks many of
+            # them at once; unsigned numbers, because a test for negative ones would keep it from doing so.
+            nodes[:] = 0
+            leftmost = 0
+            while leftmost < n_inner:
+                leftmost = 2 * leftmost + 1
+                for row in range(n_block):
+                    node = np.uint32(nodes[row])
+                    cell = np.uint32(row) * np.uint32(n_units) + np.uint32(features[node])
+                    nodes[row] = np.int32(2 * node + 1 + np.uint32(cells[cell] > thresholds[node]))
+            for row in range(n_block):
+                totals[row] += path_lengths[np.uint32(nodes[row] - n_inner)]
+        for row in range(n_block):
+            scores[start + row] = 2 ** (-totals[row] / usual)
+    return scores
+
+
+@compiled_exactly
+def isolation_score(forest: Forest, values: Floats, nodes: NDArray[np.int32]) -> np.float32:
+    """Return the score of one embedded row: the same as `isolation_scores`, but trees are walked side by side.
+
+    `nodes` is memory for as many numbers as there are trees.
+    """
     n_trees, n_inner = forest.features.shape
     n_leaves = n_inner + 1
     features = forest.features.reshape(n_trees * n_inner)
     thresholds = forest.thresholds.reshape(n_trees * n_inner)
     path_lengths = forest.path_lengths.reshape(n_trees * n_leaves)
-    usual = n_trees * max(average_path_length(forest.tree_size), 1.0)
-    nodes = np.empty(n_trees, dtype=np.int32)
-    scores = np.empty(len(embedded), dtype=np.float32)
-    for row in range(len(embedded)):
-        values = embedded[row]
-        # All trees are walked down one level before any is walked to the next, so that a processor walks many of them
-        # at once; unsigned numbers, because a test for negative ones would keep it from doing so.
-        nodes[:] = 0
-        leftmost = 0
-        while leftmost < n_inner:
-            leftmost = 2 * leftmost + 1
-            for tree in range(n_trees):
-                node = np.uint32(nodes[tree])
-                place = np.uint32(tree) * np.uint32(n_inner) + node
-                right = values[np.uint32(features[place])] > thresholds[place]
-                nodes[tree] = np.int32(2 * node + 1 + np.uint32(right))
-        total = np.float32(0)
+    nodes[:] = 0
+    leftmost = 0
+    while leftmost < n_inner:
+        leftmost = 2 * leftmost + 1
         for tree in range(n_trees):
-            total += path_lengths[np.uint32(tree) * np.uint32(n_leaves) + np.uint32(nodes[tree] - n_inner)]
-        scores[row] = 2 ** (-total / usual)
-    return scores
+            node = np.uint32(nodes[tree])
+            place = np.uint32(tree) * np.uint32(n_inner) + node
+            right = values[np.uint32(features[place])] > thresholds[place]
+            nodes[tree] = np.int32(2 * node + 1 + np.uint32(right))
+    total = np.float32(0)
+    for tree in range(n_trees):
+        total += path_lengths[np.uint32(tree) * np.uint32(n_leaves) + np.uint32(nodes[tree] - n_inner)]
+    return np.float32(2 ** (-total / (n_trees * max(average_path_length(forest.tree_size), 1.0))))
 
 
 @compiled

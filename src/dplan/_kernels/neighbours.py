@@ -1,4 +1,4 @@
-"""How far a row lies from its nearest neighbours among unlabelled rows: an explorer of the raw features."""
+"""Distance to the nearest neighbours among unlabelled rows."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,16 +7,16 @@ from dplan._kernels.compile import compiled_exactly
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.tile import LANES, NO_FLOOR, NO_SHIFT, tile
 
-# Neighbours are looked for in several small samples, and the distances averaged: in a sample of this size a hidden
-# anomaly seldom finds one of its own kind (LeSiNN: Pang, Ting, Albrecht, 2015).
+# Distances are averaged over several small samples. In such a sample, a hidden anomaly rarely meets another anomaly of
+# its class (LeSiNN: Pang, Ting, Albrecht, 2015).
 N_SAMPLES, SAMPLE_ROWS = 4, 256
 
-_TOGETHER = 4  # neighbours whose distances are summed side by side
+_TOGETHER = 4  # neighbours whose distances are summed at the same time
 _many, _one = tile(_TOGETHER, squared_gaps=True), tile(1, squared_gaps=True)
 
 
 def sample_sizes(n_unlabelled: int) -> tuple[int, int]:
-    """Return how many samples there are and how many rows each has: together at most a quarter of all, at least one.
+    """Return the number of samples and rows per sample: at most a quarter of all rows in total, at least one.
 
     Examples
     --------
@@ -31,8 +31,8 @@ def sample_sizes(n_unlabelled: int) -> tuple[int, int]:
 def mean_nearest_distance(neighbours: Floats, rows: Floats) -> NDArray[np.float64]:
     """Return the distance of each row to the nearest row of a sample, averaged over samples (samples, rows, columns).
 
-    Every distance is a sum of squared gaps. A difference of products of rows would not see small distances between
-    large rows.
+    Every distance is a sum of squared differences, because a difference of products loses small distances between large
+    rows.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def mean_nearest_distance(neighbours: Floats, rows: Floats) -> NDArray[np.float6
 @compiled_exactly
 def _mean_nearest_distance(neighbours: Floats, rows: Floats) -> NDArray[np.float64]:
     n_samples, n_each, n_columns = neighbours.shape
-    turned = np.zeros((n_columns, LANES), dtype=np.float32)  # some rows, one in each lane
+    turned = np.zeros((n_columns, LANES), dtype=np.float32)  # one row per lane
     squares, nearest = np.empty((_TOGETHER, LANES), dtype=np.float32), np.empty(LANES, dtype=np.float32)
     shift, right, out = NO_SHIFT.ctypes.data, turned.ctypes.data, squares.ctypes.data
     sums = np.empty(LANES)

@@ -7,26 +7,28 @@ flat vector makes an optimiser step one loop, a copy of a network one assignment
 Hidden layers are ReLU, the output layer is linear. The output of the last hidden layer is called the embedding.
 """
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels.compile import compiled, compiled_exactly
+from dplan._kernels.compile import compiled, compiled_exactly, compiled_into_caller
 
 Floats = NDArray[np.float32]
 Sizes = NDArray[np.int64]
 
-# OpenBLAS has kernels for products of up to a million multiplications that do not pack their operands first. Networks
-# here are so narrow that packing costs as much as multiplying: larger products are made of pieces of that size, unless
-# these had too few rows to be worth it.
+# OpenBLAS multiplies small matrices (up to a million multiplications) without packing. These networks are so narrow
+# that packing costs as much as multiplying, so larger products are split into blocks of that size, unless a block would
+# have too few rows.
 _UNPACKED_PRODUCT = 1_000_000
-_FEWEST_PIECE_ROWS = 64
+_FEWEST_BLOCK_ROWS = 64
 
-# Weights whose inputs are always zero decay without end, and so do their running means.
+# Weights whose inputs are always zero decay towards denormal numbers, and so do their running means.
 _DENORMAL = np.float32(1e-30)
 
 
 def layer_sizes(n_inputs: int, hidden_units: tuple[int, ...], n_outputs: int) -> Sizes:
-    """Return `sizes` of a network.
+    """Return the `sizes` of a network.
 
     Examples
     --------
@@ -48,7 +50,7 @@ def n_parameters(sizes: Sizes) -> int:
 
 
 def glorot_uniform(sizes: Sizes, rng: np.random.Generator) -> Floats:
-    """Draw fresh weights: kernels from U(±√(6 / (inputs + units))), biases zero.
+    """Draw initial weights: kernels from U(±√(6 / (inputs + units))), biases zero.
 
     Examples
     --------
@@ -57,9 +59,10 @@ def glorot_uniform(sizes: Sizes, rng: np.random.Generator) -> Floats:
     ((11,), True)
     """
     theta = np.zeros(n_parameters(sizes), dtype=np.float32)
+    layers = unflatten(theta, sizes)
     for layer in range(len(sizes) - 1):
         limit = np.sqrt(6.0 / (sizes[layer] + sizes[layer + 1]))
-        weights = kernel(theta, sizes, layer)
+        weights = layers[layer][0]
         weights[:] = rng.uniform(-limit, limit, size=weights.shape)
     return theta
 
@@ -84,24 +87,24 @@ def biases(theta: Floats, sizes: Sizes, layer: int) -> Floats:
 
 
 @compiled_exactly
-def piece_rows(n_rows: int, n_inputs: int, n_units: int) -> int:
-    """Return how many rows to multiply at once.
+def rows_per_block(n_rows: int, n_inputs: int, n_units: int) -> int:
+    """Return the number of rows to multiply at once.
 
     Examples
     --------
-    >>> piece_rows(1000, 196, 20), piece_rows(1000, 21, 20), piece_rows(1000, 196, 500)
+    >>> rows_per_block(1000, 196, 20), rows_per_block(1000, 21, 20), rows_per_block(1000, 196, 500)
     (250, 1000, 1000)
     """
     fitting = _UNPACKED_PRODUCT // max(n_inputs * n_units, 1)
-    if n_rows <= fitting or fitting < _FEWEST_PIECE_ROWS:
+    if n_rows <= fitting or fitting < _FEWEST_BLOCK_ROWS:
         return max(n_rows, 1)
-    n_pieces = -(-n_rows // fitting)
-    return -(-n_rows // n_pieces)  # pieces of one size, so that no small rest is left
+    n_blocks = -(-n_rows // fitting)
+    return -(-n_rows // n_blocks)  # equal blocks, so that no small remainder is left
 
 
 @compiled_exactly
 def _layer(theta: Floats, sizes: Sizes, layer: int, below: Floats) -> Floats:
-    """Return what a layer puts out: affine, and ReLU unless it is the last layer."""
+    """Return the output of a layer: affine, and ReLU unless it is the last layer."""
     out = np.empty((below.shape[0], sizes[layer + 1]), dtype=below.dtype)
     _fill_layer(theta, sizes, layer, below, out)
     return out
@@ -109,9 +112,9 @@ def _layer(theta: Floats, sizes: Sizes, layer: int, below: Floats) -> Floats:
 
 @compiled_exactly
 def _fill_layer(theta: Floats, sizes: Sizes, layer: int, below: Floats, out: Floats) -> None:
-    """Write what a layer puts out into `out`."""
+    """Write the output of a layer into `out`."""
     weights = kernel(theta, sizes, layer)
-    size = piece_rows(below.shape[0], weights.shape[0], weights.shape[1])
+    size = rows_per_block(below.shape[0], weights.shape[0], weights.shape[1])
     for start in range(0, below.shape[0], size):
         np.dot(below[start : start + size], weights, out[start : start + size])
     shift = biases(theta, sizes, layer)
@@ -119,7 +122,7 @@ def _fill_layer(theta: Floats, sizes: Sizes, layer: int, below: Floats, out: Flo
     for row in range(out.shape[0]):
         for unit in range(out.shape[1]):
             value = out[row, unit] + shift[unit]
-            # Written so that NaN stays NaN: a diverged network must not pass for a dead one.
+            # Written so that NaN stays NaN: a diverged network must not look like a dead one.
             out[row, unit] = 0 if hidden and value < 0 else value
 
 
@@ -140,10 +143,10 @@ def outputs(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
 
 @compiled_exactly
 def forward(theta: Floats, sizes: Sizes, rows: Floats, dropout: float, rng: np.random.Generator) -> Floats:
-    """Return what all layers put out in the learning pass, in one flat array that `passed_on` reads.
+    """Return the outputs of all layers in a training pass, in one flat array that `passed_on` reads.
 
-    Dropout follows every hidden layer but the last: a unit is dropped with probability `dropout`, the others are
-    scaled up so that the expected sum stays. Without dropout, nothing is drawn.
+    Dropout follows every hidden layer except the last: a unit is dropped with probability `dropout`, and the others are
+    scaled up to preserve the expected sum. Without dropout, no random numbers are drawn.
     """
     n_units = 0
     for layer in range(1, len(sizes)):
@@ -168,7 +171,7 @@ def forward(theta: Floats, sizes: Sizes, rows: Floats, dropout: float, rng: np.r
 
 @compiled_exactly
 def passed_on(passed: Floats, sizes: Sizes, layer: int, n_rows: int) -> Floats:
-    """Return what a layer put out in `forward`, as a view of shape (rows, units)."""
+    """Return the output of a layer in `forward`, as a view of shape (rows, units)."""
     start = 0
     for below in range(layer):
         start += n_rows * sizes[below + 1]
@@ -185,7 +188,7 @@ def backward(
     dropout: float,
     gradient: Floats,
 ) -> None:
-    """Write the loss's gradient by `theta` into `gradient`, given its gradient by the outputs (rows × outputs)."""
+    """Write the gradient of the loss into `gradient`, given its gradient with respect to the outputs."""
     last = len(sizes) - 2
     delta = output_gradient
     for layer in range(last, -1, -1):
@@ -198,7 +201,7 @@ def backward(
                 sums[unit] += delta[row, unit]
         if layer > 0:
             delta = np.dot(delta, kernel(theta, sizes, layer).T)
-            # An output above zero was neither cut off by ReLU nor dropped, and was scaled up if dropout was on.
+            # A positive output passed ReLU and was not dropped, and was scaled up if there is dropout.
             scale = np.float32(1 / (1 - dropout)) if layer < last else np.float32(1)
             for row in range(delta.shape[0]):
                 for unit in range(delta.shape[1]):
@@ -208,10 +211,10 @@ def backward(
                         delta[row, unit] = 0
 
 
-@compiled_exactly
+@compiled_into_caller
 def _kernel_gradient(below: Floats, delta: Floats, out: Floats) -> None:
     """Write below.T · delta into `out`."""
-    size = piece_rows(below.shape[0], below.shape[1], delta.shape[1])
+    size = rows_per_block(below.shape[0], below.shape[1], delta.shape[1])
     np.dot(below[:size].T, delta[:size], out)
     if size < below.shape[0]:
         piece = np.empty_like(out)
@@ -237,7 +240,7 @@ def add_weight_decay(theta: Floats, sizes: Sizes, l2: float, gradient: Floats) -
 
 @compiled
 def _no_denormal(value: np.float32) -> np.float32:
-    """Return 0 in place of a number so small that processors take a hundred times longer to calculate with it."""
+    """Flush denormal numbers, which are about 100 times slower, to zero."""
     return value if abs(value) > _DENORMAL else np.float32(0)
 
 
@@ -245,7 +248,7 @@ def _no_denormal(value: np.float32) -> np.float32:
 def rmsprop(
     theta: Floats, gradient: Floats, square: Floats, learning_rate: float, decay: float, epsilon: float
 ) -> None:
-    """Take one step of Keras 2.3's RMSprop: neither centred nor with momentum."""
+    """Take one step of RMSprop as in Keras 2.3, not centred and without momentum."""
     rate, keep, floor = np.float32(learning_rate), np.float32(decay), np.float32(epsilon)
     for i in range(len(theta)):
         slope = gradient[i]
@@ -264,13 +267,13 @@ def rmsprop_with_momentum(
     epsilon: float,
     momentum: float,
 ) -> None:
-    """Take one step of RMSprop with heavy-ball momentum: a share of the last step is taken again."""
+    """Take one step of RMSprop with heavy-ball momentum: a fraction of the previous step is added."""
     rate, keep, floor = np.float32(learning_rate), np.float32(decay), np.float32(epsilon)
-    again = np.float32(momentum)
+    fraction = np.float32(momentum)
     for i in range(len(theta)):
         slope = gradient[i]
         square[i] = _no_denormal(keep * square[i] + (np.float32(1) - keep) * slope * slope)
-        velocity[i] = _no_denormal(again * velocity[i] + rate * slope / (np.sqrt(square[i]) + floor))
+        velocity[i] = _no_denormal(fraction * velocity[i] + rate * slope / (np.sqrt(square[i]) + floor))
         theta[i] = _no_denormal(theta[i] - velocity[i])
 
 
@@ -302,68 +305,17 @@ def unflatten(theta: Floats, sizes: Sizes) -> list[tuple[Floats, Floats]]:
     >>> [(k.shape, b.shape) for k, b in unflatten(np.zeros(11, dtype=np.float32), sizes)]
     [((3, 2), (2,)), ((2, 1), (1,))]
     """
-    return [(kernel(theta, sizes, layer), biases(theta, sizes, layer)) for layer in range(len(sizes) - 1)]
+    layers, start = [], 0
+    for n_inputs, n_units in pairwise(sizes.tolist()):
+        end = start + n_inputs * n_units
+        layers.append((theta[start:end].reshape(n_inputs, n_units), theta[end : end + n_units]))
+        start = end + n_units
+    return layers
 
 
 @compiled_exactly
 def represent(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
-    """Return the outputs after ReLU, for networks whose last layer is the representation that they learn."""
+    """Return the outputs after ReLU, for networks whose last layer is the learned representation."""
     with_no_outputs = np.zeros(len(sizes) + 1, dtype=np.int64)
     with_no_outputs[:-1] = sizes
     return embed(theta, with_no_outputs, rows)
-
-
-@compiled
-def backward_with_decay(
-    theta: Floats,
-    sizes: Sizes,
-    rows: Floats,
-    passed: Floats,
-    output_gradient: Floats,
-    n_decayed: int,
-    l2: float,
-    gradient: Floats,
-) -> float:
-    """Do `backward` for the loss plus ``l2 · Σ w²`` over the first kernels, and return that second part."""
-    backward(theta, sizes, rows, passed, output_gradient, 0.0, gradient)
-    penalty = 0.0
-    for layer in range(n_decayed):
-        weights, slope = kernel(theta, sizes, layer), kernel(gradient, sizes, layer)
-        for row in range(weights.shape[0]):
-            for unit in range(weights.shape[1]):
-                penalty += l2 * weights[row, unit] * weights[row, unit]
-                slope[row, unit] += np.float32(2 * l2) * weights[row, unit]
-    return penalty
-
-
-@compiled
-def clip_by_norm(gradient: Floats, max_norm: float) -> None:
-    """Shrink the gradient, as a whole, to a Euclidean norm of at most `max_norm`."""
-    total = 0.0
-    for i in range(len(gradient)):
-        total += gradient[i] * gradient[i]
-    norm = np.sqrt(total)
-    if norm > max_norm:
-        factor = np.float32(max_norm / norm)
-        for i in range(len(gradient)):
-            gradient[i] *= factor
-
-
-@compiled
-def adadelta(
-    theta: Floats,
-    gradient: Floats,
-    square: Floats,
-    squared_step: Floats,
-    learning_rate: float,
-    decay: float,
-    epsilon: float,
-) -> None:
-    """Take one step of Adadelta: the running size of past steps over that of past gradients sets the rate."""
-    rate, keep, floor = np.float32(learning_rate), np.float32(decay), np.float32(epsilon)
-    for i in range(len(theta)):
-        slope = gradient[i]
-        square[i] = keep * square[i] + (np.float32(1) - keep) * slope * slope
-        step = slope * np.sqrt(squared_step[i] + floor) / np.sqrt(square[i] + floor)
-        theta[i] -= rate * step
-        squared_step[i] = keep * squared_step[i] + (np.float32(1) - keep) * step * step

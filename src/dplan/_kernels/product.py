@@ -1,6 +1,6 @@
-"""Networks as they score: layer by layer, with the sums of `dplan._kernels.tile`, whose order is fixed.
+"""Forward passes for scoring, with the sums of `dplan._kernels.tile`, whose order is fixed.
 
-`dplan._kernels.perceptron` has the passes that train; they multiply by BLAS and may round otherwise.
+Training uses `dplan._kernels.perceptron`, which multiplies with BLAS and may round differently.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ _many_rows, _one_row = tile(_ROWS), tile(1)
 
 
 def outputs(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
-    """Return a network's outputs, as `perceptron.outputs` does but for the last bits.
+    """Return a network's outputs, like `perceptron.outputs` except for rounding.
 
     Examples
     --------
@@ -25,12 +25,12 @@ def outputs(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
     >>> bool((outputs(theta, sizes, rows)[7] == outputs(theta, sizes, rows[7:8])[0]).all())
     True
     """
-    return passed(theta, sizes, np.ascontiguousarray(rows), len(sizes) - 2)
+    return propagate(theta, sizes, np.ascontiguousarray(rows), len(sizes) - 2)
 
 
 def represent(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
-    """Return the outputs after ReLU, for networks whose last layer is the representation that they learn."""
-    return passed(theta, sizes, np.ascontiguousarray(rows), len(sizes) - 1)
+    """Return the outputs after ReLU, for networks whose last layer is the learned representation."""
+    return propagate(theta, sizes, np.ascontiguousarray(rows), len(sizes) - 1)
 
 
 def affine(rows: Floats, weights: Floats, shift: Floats) -> Floats:
@@ -43,12 +43,12 @@ def affine(rows: Floats, weights: Floats, shift: Floats) -> Floats:
     [[11.0], [12.0]]
     """
     theta = np.concatenate([weights.ravel(), shift])
-    return passed(theta, np.array(weights.shape), np.ascontiguousarray(rows), 0)
+    return propagate(theta, np.array(weights.shape), np.ascontiguousarray(rows), 0)
 
 
 @compiled_exactly
-def passed(theta: Floats, sizes: Sizes, rows: Floats, n_rectified: int) -> Floats:
-    """Return what the last layer puts out; the first ones are followed by ReLU. The rows must be contiguous."""
+def propagate(theta: Floats, sizes: Sizes, rows: Floats, n_rectified: int) -> Floats:
+    """Return the output of the last layer; the first `n_rectified` layers use ReLU. Rows must be contiguous."""
     for layer in range(len(sizes) - 1):
         rows = _layer(rows, kernel(theta, sizes, layer), biases(theta, sizes, layer), layer < n_rectified)
     return rows[:, : sizes[-1]]
@@ -56,7 +56,7 @@ def passed(theta: Floats, sizes: Sizes, rows: Floats, n_rectified: int) -> Float
 
 @compiled_exactly
 def _layer(rows: Floats, weights: Floats, shift: Floats, rectified: bool) -> Floats:
-    """Return what a layer puts out, with units added that make them a multiple of LANES; so may the rows have."""
+    """Return the output of a layer, padded to a multiple of LANES units; rows may be padded too."""
     n_rows, length = rows.shape
     n_inputs, n_units = weights.shape
     if length < n_inputs:

@@ -1,7 +1,7 @@
-"""What replacing a feature changes in distances to nearest neighbours; see `dplan._kernels.replaced_network`.
+"""Effect of replacing a feature on nearest-neighbour distances, as defined in `dplan._kernels.replaced_network`.
 
-A squared distance is a sum over columns, so replacing a feature takes one term out and puts another one in. It is done
-for all background rows at once, one neighbour after the other.
+A squared distance is a sum over columns, so replacing a feature replaces some of its terms. This is done for all
+background rows at once, neighbour by neighbour.
 """
 
 import numpy as np
@@ -10,16 +10,18 @@ from dplan._kernels.compile import compiled_exactly
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.replaced_network import Changes, Indices
 
-_ROWS_AT_ONCE = 1_000  # bounds the memory: every row has its distance to every neighbour
+_ROWS_AT_ONCE = 1_000
+_MOST_DISTANCES = 2**24  # limits memory: every row has a distance to every neighbour
 
 
-def changes_of_neighbours(
+def neighbour_changes(
     neighbours: Floats, weight: float, rows: Floats, background: Floats, feature_of: Indices, n_features: int
 ) -> Changes:
     """Return the changes of the weighted mean distance to the nearest row of each sample (samples, rows, columns)."""
     changes = np.empty((2, len(rows), n_features))
-    for start in range(0, len(rows), _ROWS_AT_ONCE):
-        some = slice(start, start + _ROWS_AT_ONCE)
+    at_once = max(1, min(_ROWS_AT_ONCE, _MOST_DISTANCES // (neighbours.shape[0] * neighbours.shape[1])))
+    for start in range(0, len(rows), at_once):
+        some = slice(start, start + at_once)
         changes[:, some] = weight * _changes(neighbours, rows[some], background, feature_of, n_features)
     return changes
 
@@ -68,7 +70,7 @@ def _squares(first: Floats, second: Floats, columns: Indices) -> Floats:
 
 @compiled_exactly
 def _range(of_background: Floats) -> Floats:
-    """Return the lowest and the highest of each neighbour's squared distances, as (2, neighbours)."""
+    """Return the smallest and the largest squared distance of each neighbour, as (2, neighbours)."""
     found = np.empty((2, len(of_background)), dtype=np.float32)
     for j in range(len(of_background)):
         found[0, j], found[1, j] = of_background[j].min(), of_background[j].max()
@@ -79,14 +81,14 @@ def _range(of_background: Floats) -> Floats:
 def _mean_nearest(of_background: Floats, background_range: Floats, of_row: Floats, n_samples: int) -> float:
     """Return the mean distance of background rows to their nearest neighbours, averaged over samples as well.
 
-    A squared distance is what `of_background` (neighbours, background rows) and `of_row` (neighbours) give together.
+    A squared distance is the sum of `of_background` (neighbours, background rows) and `of_row` (neighbours).
     """
     n_each, n_background = len(of_background) // n_samples, of_background.shape[1]
     lowest = np.empty(n_background, dtype=np.float32)
     total = np.float64(0)
     for sample in range(n_samples):
         start, end = sample * n_each, (sample + 1) * n_each
-        # A neighbour that is never nearer than another one at its farthest is no background row's nearest.
+        # A neighbour whose smallest distance exceeds another's largest distance can be skipped.
         bound = (background_range[1, start:end] + of_row[start:end]).min()
         lowest[:] = bound
         for j in range(start, end):
@@ -94,7 +96,9 @@ def _mean_nearest(of_background: Floats, background_range: Floats, of_row: Float
             if background_range[0, j] + added <= bound:
                 for b in range(n_background):
                     square = of_background[j, b] + added
-                    lowest[b] = square if square < lowest[b] else lowest[b]  # min would mind NaN, and be slow
+                    lowest[b] = (
+                        square if square < lowest[b] else lowest[b]
+                    )  # min would propagate NaN and is slower
         for b in range(n_background):
             total += np.sqrt(max(lowest[b], np.float32(0)))
     return float(total / (n_samples * n_background))

@@ -1,7 +1,8 @@
-"""What replacing a feature changes in a network's output, without sending the replaced rows through all of it.
+"""Effect of replacing a feature on a network's output, without evaluating the whole network for each replaced row.
 
 Changes have the shape (2, rows, features) and are means over background rows: first of the scores of the background
-rows if the feature alone comes from the row, then of the row's score if the feature alone comes from the background.
+rows with only this feature taken from the row, then of the row's score with only this feature taken from the
+background.
 """
 
 import numpy as np
@@ -34,13 +35,13 @@ def single_output(theta: Floats, sizes: Sizes, weights: NDArray[np.float64]) -> 
 
 
 @compiled_exactly
-def changes_of_network(
+def network_changes(
     theta: Floats, sizes: Sizes, rows: Floats, background: Floats, feature_of: Indices, n_features: int
 ) -> Changes:
-    """Carry the replaced feature through the first layer of a network with one output, as a difference.
+    """Propagate the replaced feature through the first layer of a network with one output, as a difference.
 
-    What a feature adds to the first layer is computed once per row, so that replacing it costs one addition per unit
-    and not a product over all columns.
+    The contribution of a feature to the first layer is computed once per row, so that replacing it costs one addition
+    per unit instead of a product over all columns.
     """
     n_background, n_units = len(background), sizes[1]
     first = perceptron.kernel(theta, sizes, 0)
@@ -49,8 +50,8 @@ def changes_of_network(
     for b in range(n_background):
         of_background[:, b] = _by_feature(first, background[b], feature_of, n_features)
     lower = theta[: (sizes[0] + 1) * n_units]
-    background_sums = product.passed(lower, sizes[:2], background, 0)
-    row_sums = product.passed(lower, sizes[:2], rows, 0)
+    background_sums = product.propagate(lower, sizes[:2], background, 0)
+    row_sums = product.propagate(lower, sizes[:2], rows, 0)
     changes = np.empty((2, len(rows), n_features))
     hidden = np.empty((2 * n_background, n_units), dtype=np.float32)
     for i in range(len(rows)):
@@ -58,7 +59,7 @@ def changes_of_network(
             for unit in range(n_units):
                 hidden[b, unit] = max(background_sums[b, unit], np.float32(0))
                 hidden[n_background + b, unit] = max(row_sums[i, unit], np.float32(0))
-        before = product.passed(rest, rest_sizes, hidden, len(rest_sizes) - 2)
+        before = product.propagate(rest, rest_sizes, hidden, len(rest_sizes) - 2)
         of_row = _by_feature(first, rows[i], feature_of, n_features)
         for feature in range(n_features):
             for b in range(n_background):
@@ -66,7 +67,7 @@ def changes_of_network(
                     change = of_row[feature, unit] - of_background[feature, b, unit]
                     hidden[b, unit] = max(background_sums[b, unit] + change, np.float32(0))
                     hidden[n_background + b, unit] = max(row_sums[i, unit] - change, np.float32(0))
-            after = product.passed(rest, rest_sizes, hidden, len(rest_sizes) - 2)
+            after = product.propagate(rest, rest_sizes, hidden, len(rest_sizes) - 2)
             for which in range(2):
                 total = 0.0
                 for b in range(which * n_background, (which + 1) * n_background):
@@ -77,7 +78,7 @@ def changes_of_network(
 
 @compiled_exactly
 def _by_feature(first: Floats, row: Floats, feature_of: Indices, n_features: int) -> Floats:
-    """Return what each feature of a row adds to the units of the first layer."""
+    """Return the contribution of each feature of a row to the units of the first layer."""
     added = np.zeros((n_features, first.shape[1]), dtype=np.float32)
     for column in range(len(row)):
         if row[column] != 0:

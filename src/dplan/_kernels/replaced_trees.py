@@ -1,8 +1,7 @@
-"""What replacing a feature changes in sums of leaves; see `dplan._kernels.replaced_network`.
+"""Effect of replacing a feature on sums of leaves, as defined in `dplan._kernels.replaced_network`.
 
-A row's leaf changes only if, on the row's own path, a node that asks about the feature sends the other row elsewhere.
-So
-each path is walked once, and left for each feature where that first happens.
+A row's leaf changes only if a node on its path that tests the feature sends the other row to the other side. So each
+path is traversed once, and left for each feature at the first such node.
 """
 
 from typing import NamedTuple
@@ -15,23 +14,23 @@ from dplan._kernels.perceptron import Floats
 from dplan._kernels.replaced_network import Changes, Indices
 from dplan._kernels.trees import Trees
 
-Sides = NDArray[np.uint8]  # 1 where a row goes right; one per node, whether the row comes there or not
+Sides = NDArray[np.uint8]  # 1 where a row goes right; one per node, even if the row does not reach it
 
 
 class Memory(NamedTuple):
-    """What is computed once for all rows, and what is written to for each of them."""
+    """Values computed once for all rows, and scratch memory for each row."""
 
-    feature_at: Indices  # (nodes): the feature that a node asks about
+    feature_at: Indices  # (nodes): the feature that a node tests
     background_sides: Sides  # (background rows, nodes)
     background_leaves: Indices  # (trees, background rows)
     sides: Sides  # (nodes): of the row
-    left_on: Indices  # (features): the last walk on which the path was left by a feature
+    left_on: Indices  # (features): the last traversal in which the path was left because of the feature
     sums: NDArray[np.float64]  # (2, background rows): the sums of leaves of background rows, and of the row
-    moved: NDArray[np.float64]  # (2, background rows, features): how far the sums change
+    moved: NDArray[np.float64]  # (2, background rows, features): the changes of the sums
 
 
 @compiled_exactly
-def changes_of_trees(
+def tree_changes(
     trees: Trees,
     weights: NDArray[np.float64],
     rows: Floats,
@@ -50,19 +49,19 @@ def changes_of_trees(
 
 
 @compiled_exactly
-def changes_of_forest(
+def forest_changes(
     forest: Trees,
-    usual_path_length: float,
+    average_path_length: float,
     weight: float,
     rows: Floats,
     background: Floats,
     feature_of: Indices,
     n_features: int,
 ) -> Changes:
-    """Return the changes of an isolation forest's score: path lengths add up, and the score is taken of their sum."""
+    """Return the changes of an isolation forest's score, which is a function of the sum of path lengths."""
     memory = _new_memory(forest, background, feature_of, n_features)
     n_trees, n_background = len(forest.roots), len(background)
-    rate, ones = -1.0 / (n_trees * usual_path_length), np.ones(n_trees)
+    rate, ones = -1.0 / (n_trees * average_path_length), np.ones(n_trees)
     changes = np.zeros((2, len(rows), n_features))
     for i in range(len(rows)):
         _move(forest, ones, rows[i], memory)
@@ -108,7 +107,7 @@ def _fill_sides(trees: Trees, row: Floats, sides: Sides) -> None:
 
 @compiled_exactly
 def _move(trees: Trees, weights: NDArray[np.float64], row: Floats, memory: Memory) -> None:
-    """Compute the sums of leaves, and how far they change, for one row."""
+    """Compute the sums of leaves and their changes for one row."""
     sides, children, feature_at = memory.sides, trees.children, memory.feature_at
     _fill_sides(trees, row, sides)
     memory.left_on[:], memory.sums[:], memory.moved[:] = -1, 0.0, 0.0
@@ -140,14 +139,14 @@ def _leave(
     walk: int,
     moved: NDArray[np.float64],
 ) -> None:
-    """Add how far a row's weighted leaf moves by each feature that comes from the other row."""
+    """Add the change of a row's weighted leaf for each feature taken from the other row."""
     children, feature_at, left_on = trees.children, memory.feature_at, memory.left_on
     node = root
     while children[node, 0] != node:
         step = own[node]
         if step != other[node]:
             feature = feature_at[node]
-            if left_on[feature] != walk:  # else an earlier node has left the path by it
+            if left_on[feature] != walk:  # else it left the path at an earlier node
                 left_on[feature] = walk
                 end = _leaf(children, children[node, 1 - step], own, other, feature_at, feature)
                 moved[feature] += weight * trees.values[end] - leaf
@@ -158,7 +157,7 @@ def _leave(
 def _leaf(
     children: NDArray[np.int32], node: int, own: Sides, other: Sides, feature_at: Indices, feature: int
 ) -> int:
-    """Return the leaf that a row comes to from a node, if one feature comes from the other row."""
+    """Return the leaf that a row reaches from a node, with one feature taken from the other row."""
     while children[node, 0] != node:
         node = children[node, other[node] if feature_at[node] == feature else own[node]]
     return int(node)

@@ -1,19 +1,19 @@
-"""Sums in a fixed order, many of them side by side: the innermost loop of everything that scores.
+"""Sums in a fixed order, many at a time: the innermost loop of all scoring.
 
-The score of a row must not depend on the rows beside it. A BLAS library does not promise that: it picks the order in
-which a sum is taken by the shape of the product and by the place of a row in it, and every processor has kernels of its
-own. So scoring multiplies here instead. One result is one sum, taken over the columns from first to last,
+The score of a row must not depend on the other rows. BLAS does not guarantee that: the order of its sums depends on the
+shape of the product, on the position of the row and on the processor. So scoring multiplies here instead. Each result
+is one sum over the columns, from first to last,
 
     sum = round(sum + a_i · b_i)   for i = 0, 1, …
 
-with one rounding per column (a fused multiply-add). Lanes of a vector register hold different *results*, never parts of
-one sum, and rows that are handled together only share what is loaded. This is written as LLVM instructions without
-fast-math flags: IEEE 754 fixes their result to the last bit, and no compiler pass may reorder them. It follows that a
-row has the same result alone and in any block, in any place, in any thread, and on every processor with fused
-multiply-add (x86-64 since 2013, all arm64), whichever BLAS library is installed. Older processors round the product and
-the sum separately: there the last bits are others, but still the same for a row in any company.
+with one rounding per column (a fused multiply-add). The lanes of a vector register contain different *results*, never
+parts of one sum, and rows that are processed together only share what is loaded. This is written as LLVM instructions
+without fast-math flags: IEEE 754 defines their result to the last bit, and no compiler pass may reorder them. A row
+therefore has the same result alone and in any block, at any position, in any thread, and on every processor with fused
+multiply-add (x86-64 since 2013, all arm64), with any BLAS library. Older processors round the product and the sum
+separately: their last bits differ, but are still the same for a row among any other rows.
 
-Networks here are so narrow that this is as fast as OpenBLAS; `make bench` shows the ratio.
+These networks are so narrow that this is as fast as OpenBLAS; `make bench` shows the ratio.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ from numba import types
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-LANES = 16  # results that are summed side by side: a register of AVX-512, two of AVX2, four of NEON
+LANES = 16  # results that are summed at the same time: a register of AVX-512, two of AVX2, four of NEON
 
 NO_SHIFT, NO_FLOOR = np.zeros(LANES, dtype=np.float32), np.float32(-np.inf)
 
@@ -32,10 +32,10 @@ NO_SHIFT, NO_FLOOR = np.zeros(LANES, dtype=np.float32), np.float32(-np.inf)
 def tile(n_left: int, squared_gaps: bool = False) -> Any:
     """Return a function that sums over i, for some rows of `left` and for all lanes of `right`.
 
-    The sums are of ``left[r, i] * right[i, lane]`` or, with `squared_gaps`, of ``(left[r, i] - right[i, lane])**2``,
-    begin with ``shift[lane]``, and are raised to `floor` if they are lower. The function takes the address of `left`
-    and the length of its rows; the address of `right` (n, LANES), and n; that of `shift`; `floor`; and the address of
-    the result (n_left, LANES) and the length of its rows. All numbers are float32.
+    The sums are of ``left[r, i] * right[i, lane]`` or, with `squared_gaps`, of ``(left[r, i] - right[i, lane])**2``.
+    They start at ``shift[lane]`` and are clipped below at `floor`. The function takes the address of `left` and the
+    length of its rows; the address of `right` (n, LANES), and n; the address of `shift`; `floor`; and the address of
+    the result (n_left, LANES) and the length of its rows. All values are float32.
     """
 
     @intrinsic
@@ -86,7 +86,7 @@ def tile(n_left: int, squared_gaps: bool = False) -> Any:
                 phi.add_incoming(first, before)
                 phi.add_incoming(after, loop)
         for r, result in enumerate(results):
-            # Written so that NaN stays NaN: a diverged network must not pass for a dead one.
+            # Written so that NaN stays NaN: a diverged network must not look like a dead one.
             raised = builder.select(builder.fcmp_ordered("<", result, floors), floors, result)
             place = builder.gep(out, [builder.mul(out_length, whole(r))])
             builder.store(raised, builder.bitcast(place, vector.as_pointer()), align=4)
@@ -102,7 +102,7 @@ def _in_all_lanes(builder: Any, vector: Any, value: Any) -> Any:
 
 
 def rounds_once() -> bool:
-    """Tell whether the processor has fused multiply-add; in software, it would be a hundred times slower."""
+    """Return whether the processor has fused multiply-add; in software, it would be a hundred times slower."""
     triple, _, features = cpu_target.target_context.codegen().magic_tuple()
     return not triple.startswith("x86_64") or "+fma" in features.split(",")
 

@@ -1,4 +1,4 @@
-"""Fitted trees as plain arrays: read off scikit-learn's, walked here, easy to save."""
+"""Fitted trees as plain arrays: extracted from scikit-learn, traversed here, easy to save."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,12 +11,12 @@ from dplan._kernels.perceptron import Floats
 
 
 class Trees(NamedTuple):
-    """The nodes of all trees, one tree after the other."""
+    """The nodes of all trees, tree by tree."""
 
-    roots: NDArray[np.int32]  # the node that each tree begins with
-    depths: NDArray[np.int32]  # steps from the root to the lowest leaf
-    children: NDArray[np.int32]  # (nodes, 2): left and right; a leaf's are the leaf itself
-    features: NDArray[np.int32]  # the column that a node asks about
+    roots: NDArray[np.int32]  # the root node of each tree
+    depths: NDArray[np.int32]  # steps from the root to the deepest leaf
+    children: NDArray[np.int32]  # (nodes, 2): left and right; a leaf is its own child
+    features: NDArray[np.int32]  # the column that a node tests
     thresholds: Floats  # up to this value a row goes left
     values: NDArray[np.float64]  # of a leaf
 
@@ -32,7 +32,7 @@ def one_tree(
     """Return a single tree whose nodes are numbered from 0, children after their parents."""
     nodes = np.arange(len(is_leaf))
     children = np.where(is_leaf[:, None], nodes[:, None], np.stack([left, right], axis=1))
-    # The largest float32 not above the threshold parts float32 rows in the same way.
+    # The largest float32 not above the threshold splits float32 rows identically.
     rounded = np.where(is_leaf, 0.0, thresholds).astype(np.float32)
     rounded = np.where(rounded > thresholds, np.nextafter(rounded, np.float32(-np.inf)), rounded)
     return Trees(
@@ -46,7 +46,7 @@ def one_tree(
 
 
 def complete_trees(features: NDArray[np.int32], thresholds: Floats, path_lengths: Floats) -> Trees:
-    """Return the trees of `dplan._kernels.forest`, whose nodes stand in heap order; a leaf's value is its path length.
+    """Convert the trees of `dplan._kernels.forest`, whose nodes are in heap order; leaf values are path lengths.
 
     Examples
     --------
@@ -73,14 +73,14 @@ def complete_trees(features: NDArray[np.int32], thresholds: Floats, path_lengths
 
 
 def some_trees(trees: Trees, first: int, last: int) -> Trees:
-    """Return the trees from one number up to another; their nodes stay where they are."""
+    """Return a slice of the trees; node indices do not change."""
     return trees._replace(roots=trees.roots[first:last], depths=trees.depths[first:last])
 
 
 def depth_of_nodes(
     left: NDArray[np.integer], right: NDArray[np.integer], is_leaf: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """Return how many steps each node is from the root.
+    """Return the depth of each node.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def depth_of_nodes(
 
 
 def join_trees(trees: Sequence[Trees]) -> Trees:
-    """Put trees together, one after the other.
+    """Concatenate trees.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def sum_of_leaves(trees: Trees, rows: Floats) -> NDArray[np.float64]:
     for tree in range(len(trees.roots)):
         nodes[:] = trees.roots[tree]
         for _ in range(trees.depths[tree]):
-            # As in DPLAN's own forest: level by level, with unsigned numbers, many rows at once.
+            # Level by level and with unsigned indices, so that the loop over rows is vectorised.
             for row in range(n_rows):
                 node = np.uint32(nodes[row])
                 cell = np.uint32(row) * np.uint32(n_columns) + np.uint32(features[node])
@@ -138,10 +138,10 @@ def sum_of_leaves(trees: Trees, rows: Floats) -> NDArray[np.float64]:
     return sums
 
 
-def isolation(forest: Trees, usual_path_length: float, rows: Floats) -> NDArray[np.float64]:
-    """Return the score of each row by an isolation forest whose leaves are path lengths, in (0, 1].
+def isolation(forest: Trees, average_path_length: float, rows: Floats) -> NDArray[np.float64]:
+    """Return the isolation score of each row, in (0, 1], by a forest whose leaf values are path lengths.
 
-    It is 2^(-mean path length / usual path length).
+    It is 2^(-mean path length / average path length).
 
     Examples
     --------
@@ -150,26 +150,24 @@ def isolation(forest: Trees, usual_path_length: float, rows: Floats) -> NDArray[
     >>> isolation(stump, 1.0, np.array([[0.0], [1.0]], dtype=np.float32))
     array([0.5 , 0.25])
     """
-    return exp2(sum_of_leaves(forest, rows) / (-len(forest.roots) * usual_path_length))
+    return exp2(sum_of_leaves(forest, rows) / (-len(forest.roots) * average_path_length))
 
 
 def exp2(exponents: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return 2^x by additions and multiplications alone.
+    """Return 2^x, computed with additions and multiplications only.
 
-    Those are the same to the last bit everywhere; what ``np.exp2`` returns depends on the C library and the processor.
+    Their results are bit-identical everywhere; those of ``np.exp2`` depend on the C library and the processor.
 
     Examples
     --------
     >>> exp2(np.array([-2.0, -0.5, 0.0]))
     array([0.25      , 0.70710678, 1.        ])
     """
-    exponents = np.maximum(exponents, -1100.0)  # from where on it is 0
+    exponents = np.maximum(exponents, -1100.0)  # below this, the result is 0
     whole = np.rint(exponents)
     x = (exponents - whole) * np.log(2)
     power = np.ones_like(x)
-    for k in range(
-        14, 0, -1
-    ):  # Taylor's series of e^x, which ends before the 15th term matters if |x| < 0.35
+    for k in range(14, 0, -1):  # Taylor series of e^x; the 15th term does not matter for |x| < 0.35
         power = 1 + x / k * power
     scaled: NDArray[np.float64] = np.ldexp(power, whole.astype(np.int32))
     return scaled

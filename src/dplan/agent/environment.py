@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dplan._kernels.compile import compiled, compiled_exactly
+from dplan._kernels.compile import compiled, compiled_into_caller
 from dplan._kernels.perceptron import Floats
 
 NORMAL, ANOMALOUS = 0, 1  # the actions a⁰ and a¹
@@ -75,7 +75,7 @@ def draw_stretch(world: World, rng: np.random.Generator) -> int:
     return int(rng.random() * world.n_unlabelled)
 
 
-@compiled_exactly
+@compiled_into_caller
 def draw_next(world: World, stretch_start: int, rng: np.random.Generator) -> tuple[int, bool]:
     """Draw the next observation or, if the returned flag is set, the start of the window S to choose it from."""
     if world.sampler == RANDOM:
@@ -96,7 +96,7 @@ def proximate(
 
     Distances are Euclidean in the embedding. The observation itself is excluded; ties go to the first row.
     """
-    itself = -1  # where the observation stands in the window, if it does
+    itself = -1  # position of the observation in the window, if it is there
     if row >= world.n_labelled:
         itself = (row - start) % world.n_unlabelled
     best, best_distance = -1, np.float32(0)
@@ -113,7 +113,7 @@ def proximate(
     return world.n_labelled + (start - world.n_labelled + best) % world.n_unlabelled
 
 
-@compiled_exactly
+@compiled_into_caller
 def external_reward(labelled: bool, action: int) -> float:
     """Return r^e = h(s, a): 1 for a labelled row called anomalous, 0 for an unlabelled row called normal, else -1."""
     if labelled and action == ANOMALOUS:

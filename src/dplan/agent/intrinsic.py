@@ -1,13 +1,18 @@
 """The intrinsic reward f (Eq. 5): how easily an isolation forest isolates a row in the agent's embedding."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels.compile import compiled_exactly
-from dplan._kernels.forest import Forest, grow, isolation_scores, new_forest
+from dplan._kernels.compile import compiled_exactly, compiled_into_caller
+from dplan._kernels.forest import (
+    Forest,
+    grow_on_stretches,
+    isolation_score,
+    isolation_scores,
+    new_forest,
+)
 from dplan._kernels.perceptron import Floats, Sizes, embed
 from dplan.agent.environment import World
 
@@ -28,6 +33,7 @@ class Novelty(NamedTuple):
     frozen: Floats  # a copy of θ, which contains θ̂^e
     usual: Floats  # isolation scores of rows of D^u, in ascending order
     rewards: Floats  # r^i per row of the world, NaN until the row is visited
+    nodes: NDArray[np.int32]  # memory for walking one row down all trees
     scaling: int
     features: int
 
@@ -46,12 +52,13 @@ def new_novelty(
         frozen=theta.copy(),
         usual=np.zeros(min(RESCALING_ROWS, world.n_unlabelled), dtype=np.float32),
         rewards=np.full(world.n_labelled + world.n_unlabelled, np.nan, dtype=np.float32),
+        nodes=np.zeros(n_trees, dtype=np.int32),
         scaling=scaling,
         features=features,
     )
 
 
-@compiled_exactly
+@compiled_into_caller
 def intrinsic_reward(novelty: Novelty, world: World, sizes: Sizes, row: int) -> float:
     """Return r^i = f(s; θ̂^e) of a row."""
     if np.isnan(novelty.rewards[row]):
@@ -59,7 +66,7 @@ def intrinsic_reward(novelty: Novelty, world: World, sizes: Sizes, row: int) -> 
         seen = world.rows[row : row + 1]
         if novelty.features == EMBEDDED:
             seen = embed(novelty.frozen, sizes, seen)
-        score = isolation_scores(novelty.forest, seen)[0]
+        score = isolation_score(novelty.forest, seen[0], novelty.nodes)
         novelty.rewards[row] = _rescaled(score, novelty.usual, novelty.scaling)
     return float(novelty.rewards[row])
 
@@ -69,28 +76,21 @@ def refresh(novelty: Novelty, world: World, theta: Floats, sizes: Sizes, rng: np
     novelty.frozen[:] = theta
     forest, first = novelty.forest, world.n_labelled
     unlabelled = world.rows[first : first + world.n_unlabelled + forest.tree_size]
-    samples = _samples(novelty, sizes, unlabelled)
-    for tree in range(len(forest.features)):
-        # D^u is in random order, so a stretch of it at a random place is a random sample without replacement.
-        grow(forest, tree, samples(int(rng.random() * world.n_unlabelled)), rng)
+    # D^u is in random order, so a stretch of it at a random place is a random sample without replacement.
+    if novelty.features == RAW:
+        grow_on_stretches(forest, unlabelled, world.n_unlabelled, theta, sizes[:0], rng)
+    elif len(unlabelled) >= len(forest.features) * forest.tree_size:
+        grow_on_stretches(forest, unlabelled, world.n_unlabelled, theta, sizes, rng)
+    else:  # all trees together take more rows than there are: every row is embedded once and not once per tree
+        size = forest.tree_size
+        pieces = [unlabelled[start : start + size] for start in range(0, len(unlabelled), size)]
+        everything = np.concatenate([embed(theta, sizes, piece) for piece in pieces])
+        grow_on_stretches(forest, everything, world.n_unlabelled, theta, sizes[:0], rng)
 
     scores = isolation_scores(forest, _seen(novelty, sizes, unlabelled[: len(novelty.usual)]))
     novelty.usual[:] = np.sort(scores)
     novelty.rewards[:] = np.nan
     novelty.rewards[first : first + len(scores)] = rescale(scores, novelty.usual, novelty.scaling)
-
-
-def _samples(novelty: Novelty, sizes: Sizes, unlabelled: Floats) -> Callable[[int], Floats]:
-    """Return a function that gives what the forest sees of the rows of a tree, which begin at a place of D^u.
-
-    If all trees together take more rows than there are, every row is embedded once and not once per tree.
-    """
-    n_trees, size = len(novelty.forest.features), novelty.forest.tree_size
-    if len(unlabelled) >= n_trees * size:
-        return lambda place: _seen(novelty, sizes, unlabelled[place : place + size])
-    pieces = [unlabelled[start : start + size] for start in range(0, len(unlabelled), size)]
-    everything = np.concatenate([_seen(novelty, sizes, piece) for piece in pieces])
-    return lambda place: everything[place : place + size]
 
 
 def _seen(novelty: Novelty, sizes: Sizes, rows: Floats) -> Floats:

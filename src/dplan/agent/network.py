@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels import perceptron
-from dplan._kernels.compile import compiled_exactly
+from dplan._kernels.compile import compiled_exactly, compiled_into_caller
 from dplan._kernels.perceptron import Floats, Sizes
 
 N_ACTIONS = 2
@@ -52,14 +52,14 @@ def new_agent(n_columns: int, hidden_units: tuple[int, ...], rng: np.random.Gene
 
 @compiled_exactly
 def target_value(agent: Agent, rows: Floats, row: int, known: Floats) -> float:
-    """Return max_a Q̂(s, a; θ⁻) of a row, and keep it in `known`, which is NaN where a row was not asked about yet."""
+    """Return max_a Q̂(s, a; θ⁻) of a row, and cache it in `known`, which is NaN for rows not needed yet."""
     if np.isnan(known[row]):
         values = perceptron.outputs(agent.target, agent.sizes, rows[row : row + 1])
         known[row] = max(values[0, 0], values[0, 1])
     return float(known[row])
 
 
-@compiled_exactly
+@compiled_into_caller
 def learn(
     agent: Agent,
     rows: Floats,

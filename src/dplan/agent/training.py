@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels import perceptron
-from dplan._kernels.compile import compiled, compiled_exactly
+from dplan._kernels.compile import compiled, compiled_exactly, compiled_into_caller
 from dplan._kernels.perceptron import Floats
 from dplan.agent.environment import (
     ANOMALOUS,
@@ -66,7 +66,7 @@ class Kept(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What is summed up over the steps of an episode; kernels know the sums by number."""
+    """Sums over the steps of an episode; kernels use their positions."""
 
     reward: float
     loss: float
@@ -113,7 +113,7 @@ def train(
     nothing = np.empty((0, agent.sizes[-2]), dtype=np.float32)
     known = np.full(
         len(world.rows), np.nan, dtype=np.float32
-    )  # max_a Q̂(s, a; θ⁻) per row: θ⁻ mostly stands still
+    )  # max_a Q̂(s, a; θ⁻) per row, cached because θ⁻ rarely changes
     if not agent.target.any():
         known[:] = 0
     for first_step in range(0, schedule.n_steps, schedule.episode_steps):  # line 4
@@ -144,8 +144,8 @@ def train(
                 rng,
             )
             if end == schedule.n_steps:
-                break  # what changes here would be used by later steps
-            # Before the first learning step θ is what the forest was fitted in.
+                break  # updates would only affect later steps
+            # Before the first gradient step, the forest was already grown with the current θ.
             moved = end > schedule.warmup_steps
             if schedule.intrinsic_reward and moved and end % schedule.novelty_update_steps == 0:
                 refresh(novelty, world, agent.theta, agent.sizes, rng)  # line 17
@@ -157,7 +157,7 @@ def train(
 
 
 def _between_updates(schedule: Schedule, begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Cut steps into stretches in which neither the forest nor the target network changes."""
+    """Split steps into ranges in which neither the forest nor the target network changes."""
     periods = (schedule.novelty_update_steps, schedule.target_update_steps)
     while begin < end:
         stop = min(end, *(begin - begin % period + period for period in periods))
@@ -193,7 +193,7 @@ def run_steps(
     sums: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> int:
-    """Run some steps from a row on, add to the episode's `Sums`, and return the row that comes next."""
+    """Run some steps from a row, add to the episode's `Sums`, and return the next row."""
     batch = np.empty((batch_size, world.rows.shape[1]), dtype=np.float32)
     actions = np.empty(batch_size, dtype=np.int8)
     targets = np.empty(batch_size, dtype=np.float32)
@@ -228,7 +228,7 @@ def epsilon_at(step: int, schedule: Schedule) -> float:
     return schedule.epsilon_start * (1.0 - progress) + schedule.epsilon_end * progress
 
 
-@compiled_exactly
+@compiled_into_caller
 def select_action(agent: Agent, world: World, row: int, epsilon: float, rng: np.random.Generator) -> int:
     """Choose a random action with probability ε, otherwise the greedy one."""
     if rng.random() < epsilon:
@@ -237,7 +237,7 @@ def select_action(agent: Agent, world: World, row: int, epsilon: float, rng: np.
     return int(values[0, 1] > values[0, 0])
 
 
-@compiled_exactly
+@compiled_into_caller
 def next_observation(
     agent: Agent, world: World, row: int, action: int, kept: Kept, still: bool, rng: np.random.Generator
 ) -> int:
@@ -276,7 +276,7 @@ def embed_stretch(agent: Agent, world: World, start: int) -> Floats:
     return embedded
 
 
-@compiled_exactly
+@compiled_into_caller
 def store(
     memory: Memory,
     step: int,
@@ -287,7 +287,7 @@ def store(
     terminal: bool,
     future: float,
 ) -> None:
-    """Put a transition into the memory, with the discounted value of what follows."""
+    """Store a transition, with the discounted value of the next row."""
     slot = step % len(memory.rows)
     memory.rows[slot] = row
     memory.actions[slot] = action
@@ -297,7 +297,7 @@ def store(
     memory.future[slot] = future
 
 
-@compiled_exactly
+@compiled_into_caller
 def draw_batch(
     memory: Memory,
     size: int,
@@ -319,7 +319,7 @@ def draw_batch(
 
 @compiled_exactly
 def revalue(agent: Agent, world: World, memory: Memory, size: int, discount: float, known: Floats) -> None:
-    """Value what follows each stored transition anew, because θ⁻ has changed."""
+    """Recompute the discounted value of each stored transition, because θ⁻ has changed."""
     for slot in range(size):
         memory.future[slot] = 0
         if not memory.terminal[slot]:

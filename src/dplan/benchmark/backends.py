@@ -1,7 +1,7 @@
 """Where cells run: in this process, in local worker processes, or on a Dask cluster.
 
-Each backend is a function that yields the numbers of cells with their outcomes, in the order in which they finish.
-An outcome depends on its cell alone, so the order and the number of workers do not change the results.
+Each backend is a function that yields the numbers of cells with their results, in the order in which they finish.
+Results do not depend on the order or the number of workers.
 """
 
 import contextlib
@@ -19,17 +19,17 @@ from typing import Any
 
 from dplan.benchmark.cells import Cell, run_cell
 
-__all__ = ["Backend", "Waiting", "on_dask", "on_processes", "one_by_one"]
+__all__ = ["Backend", "Waiting", "on_dask", "on_processes", "run_serially"]
 
 Finished = tuple[int, dict[str, Any]]
 Backend = Callable[[Sequence[Cell], Path | None], Iterator[Finished]]
 
 _MOST_LOST_WORKERS = 3
-# Seconds. Polars lets interrupted system calls restart, so Ctrl-C is noticed only between waits.
+# Seconds. Polars makes system calls restart after a signal, so Ctrl-C is only noticed between waits.
 _LONGEST_WAIT = 0.2
 
 
-def one_by_one(cells: Sequence[Cell], home: Path | None) -> Iterator[Finished]:
+def run_serially(cells: Sequence[Cell], home: Path | None) -> Iterator[Finished]:
     """Run cells in this process."""
     for number, cell in enumerate(cells):
         yield number, run_cell(cell, home)
@@ -38,10 +38,10 @@ def one_by_one(cells: Sequence[Cell], home: Path | None) -> Iterator[Finished]:
 def on_processes(jobs: int) -> Backend:
     """Return a backend of `jobs` local processes with one BLAS thread each.
 
-    They are kept for the next plan, unless this one ends early.
+    The processes are reused by the next plan unless this one stops early.
     """
     if jobs == 1:
-        return one_by_one
+        return run_serially
     workers: list[Any] = []
 
     def run(cells: Sequence[Cell], home: Path | None) -> Iterator[Finished]:
@@ -65,16 +65,16 @@ def on_processes(jobs: int) -> Backend:
                     worker = running.pop(call)
                     if not isinstance(call.exception(), BrokenExecutor):
                         lost = 0
-                        submit(worker)  # first, so that it does not wait while its last cell is recorded
+                        submit(worker)  # before recording, so that the worker is not idle
                         yield call.result()
                         continue
-                    # A worker that was killed, for example because memory ran out, loses its cell. That cell runs
-                    # again, unless no cell gets finished any more.
+                    # If a worker is killed, for example because the system ran out of memory, its cell is retried,
+                    # unless no progress is made at all.
                     lost += 1
                     if lost == _MOST_LOST_WORKERS:
                         raise RuntimeError(
-                            f"workers were killed {lost} times in a row, perhaps because memory ran out: run the same "
-                            "command with fewer --jobs"
+                            f"workers were killed {lost} times in a row, possibly because the system ran out of "
+                            "memory; try again with fewer --jobs"
                         ) from call.exception()
                     workers[worker].shutdown(kill_workers=True)
                     workers[worker] = _new_worker()
@@ -90,10 +90,10 @@ def on_processes(jobs: int) -> Backend:
 
 
 class Waiting:
-    """Waiting cells, distributed so that those with the same rows go to the same worker.
+    """A queue that sends cells with the same rows to the same worker.
 
-    Rows are then drawn and prepared once and not once per worker. When no new rows are left, workers take over
-    cells from each other.
+    Rows are then drawn and prepared once, not once per worker. When no new rows are left, workers take cells from each
+    other.
 
     Examples
     --------
@@ -125,15 +125,15 @@ class Waiting:
         return self._last[worker]
 
     def take_back(self, worker: int) -> None:
-        """Put the last cell of a worker back at the front of its queue."""
+        """Return the last cell of a worker to the front of its queue."""
         self._begun[worker].appendleft(self._last[worker])
 
 
 def _new_worker() -> Any:
-    """Return a pool of one process, so that its next cell can depend on its last one."""
+    """Return a pool of one process, so that its next cell can depend on its previous one."""
     from joblib.externals.loky.process_executor import ProcessPoolExecutor
 
-    # It replaces a process that has grown large by holding many data sets. Nothing is lost, so there is no warning.
+    # loky restarts a process that uses too much memory. Nothing is lost, so hide the warning.
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
     one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     return ProcessPoolExecutor(max_workers=1, env=one_thread)
@@ -141,16 +141,16 @@ def _new_worker() -> Any:
 
 @contextlib.contextmanager
 def _ignoring_interrupts() -> Iterator[None]:
-    """Let processes that are started meanwhile ignore Ctrl-C, which a terminal sends to every process.
+    """Block Ctrl-C in processes started inside this context; the terminal sends it to every process.
 
-    The runner handles it and ends its workers; they would only print tracebacks.
+    The runner handles it and stops its workers, which would only print tracebacks.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
     from multiprocessing.resource_tracker import ensure_running
 
-    ensure_running()  # the first worker would start it, and that sets the mask back too early
+    ensure_running()  # otherwise the first worker starts it, which resets the mask too early
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -158,21 +158,19 @@ def _ignoring_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def on_dask(scheduler: str, patience: float = 10.0) -> Backend:
-    """Return a backend that sends cells to the Dask cluster of a scheduler, if it answers within `patience` seconds.
+def on_dask(scheduler: str, timeout: float = 10.0) -> Backend:
+    """Return a backend that sends cells to the Dask cluster of a scheduler, if it answers within `timeout` seconds.
 
-    The workers need this package and the data home at the same path; one thread per worker is best.
+    The workers need this package and the data sets at the same path; one thread per worker is best.
     """
     try:
         from distributed import Client, as_completed
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "the Dask backend needs dask and distributed: pip install 'dplan-ad[dask]'"
-        ) from error
+        raise ModuleNotFoundError("--backend dask needs Dask; run  pip install 'dplan-ad[dask]'") from error
 
     def run(cells: Sequence[Cell], home: Path | None) -> Iterator[Finished]:
-        with Client(scheduler, timeout=patience, set_as_default=False) as client:  # type: ignore[no-untyped-call]
-            # A cell whose worker dies runs again on another one; dask itself counts how often.
+        with Client(scheduler, timeout=timeout, set_as_default=False) as client:  # type: ignore[no-untyped-call]
+            # Dask retries the cells of a worker that dies.
             futures = client.map(
                 _numbered, range(len(cells)), cells, home=home, pure=False, retries=_MOST_LOST_WORKERS
             )
@@ -193,7 +191,7 @@ def _in_worker(runner: int, number: int, cell: Cell, home: Path | None) -> Finis
 
 @cache
 def _leave_with(runner: int) -> None:
-    """End this worker soon after its runner has ended: a runner that is killed cannot end its workers."""
+    """Exit soon after the runner has exited; a killed runner cannot stop its workers."""
 
     def watch() -> None:
         while os.getppid() == runner:

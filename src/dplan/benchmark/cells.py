@@ -1,4 +1,4 @@
-"""One cell: one method, fitted once on one data set with one seed, and evaluated."""
+"""Run and evaluate one cell: one method, fitted once on one data set with one seed."""
 
 import hashlib
 import json
@@ -29,25 +29,25 @@ _CHECKPOINT_STEPS = 10_000
 
 @dataclass(frozen=True)
 class Cell:
-    """What is run.
+    """The definition of a cell.
 
     Attributes
     ----------
     suite : str
-        The suite that it belongs to.
+        Its suite.
     dataset : str
         The paper's name of the data set: its first known anomaly class.
     x : float or None
-        Its position in a sweep: known classes, per cent of pollution, or hidden units.
+        Its position in a sweep: known classes, percent of pollution, or hidden units.
     scenario, seed, protocol : str, int, str
-        As `dplan.datasets.scenario` takes them; the seed is the detector's, too.
+        Arguments of `dplan.datasets.scenario`; the seed is also the detector's.
     method : str
         A detector of `dplan.list_detectors` or a variant of `dplan.variants`.
     parameters : mapping
-        Parameters that the suite itself sets; they follow from `suite` and `x`.
+        Parameters set by the suite; they follow from `suite` and `x`.
     changed : mapping
-        Parameters that differ from the method's defaults beyond that. These are recorded; the defaults belong to the
-        version of the detector.
+        Other parameters that differ from the method's defaults. They are recorded; the defaults belong to the version
+        of the detector.
     """
 
     suite: str
@@ -62,11 +62,11 @@ class Cell:
 
     @property
     def rows(self) -> tuple[str, int, str]:
-        """What decides which rows it learns from: with the protocol `fixed`, all seeds have the same."""
+        """Identifies the rows of the cell; with the protocol `fixed`, they are the same for all seeds."""
         return self.scenario, self.seed if self.protocol == "resampled" else 0, self.protocol
 
     def record(self) -> dict[str, Any]:
-        """Return what the journal says about the cell, apart from its results."""
+        """Return the record of the cell in the journal, without results."""
         place = {name: getattr(self, name) for name in PLACE}
         changed = {"changed": dict(self.changed)} if self.changed else {}
         version = CATALOG[self.scenario.split("/")[0]].version
@@ -74,9 +74,9 @@ class Cell:
 
 
 def identity(record: Mapping[str, Any]) -> tuple[str, str]:
-    """Tell which cell a record is of: where its results belong, and which parameters were changed.
+    """Return the identity of a recorded cell: its place in the report, and its changed parameters.
 
-    Neither file names nor versions are part of it, so that moving code or renaming a parameter orphans no record.
+    It contains neither file names nor versions, so that records stay valid when code moves or parameters are renamed.
 
     Examples
     --------
@@ -85,14 +85,14 @@ def identity(record: Mapping[str, Any]) -> tuple[str, str]:
     ('["table2", "dos", null, "unsw_nb15/dos-v1", "IForest", 0, "fixed"]', '{"bootstrap": true}')
     """
     changed = dict(record.get("changed", {}))
-    if changed and record["method"] in method_names():  # and not a detector that is gone
+    if changed and record["method"] in method_names():  # not a detector that was removed
         renamed = _detector_class(record["method"])._renamed
         changed = {renamed.get(name, name): value for name, value in changed.items()}
     return json.dumps([record[name] for name in PLACE]), json.dumps(changed, sort_keys=True)
 
 
 def method_names() -> list[str]:
-    """List everything that a cell can run: all detectors, then the variants of DPLAN.
+    """List all methods: the detectors, then the variants of DPLAN.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def _detector_class(method: str) -> Any:
 
 
 def run_cell(cell: Cell, home: Path | None) -> dict[str, Any]:
-    """Run a cell and return its results, or the traceback of what went wrong; it raises nothing."""
+    """Run a cell and return its results, or the traceback of the failure; never raises."""
     started = time.perf_counter()
     try:
         task = _task(*cell.rows, home)
@@ -149,7 +149,7 @@ def evaluate(detector: Any, task: Task) -> dict[str, Any]:
     >>> found["auc_roc_known"] > 0.95, found["fit_seconds"] > 0
     (True, True)
     """
-    X, X_test = task.X, task.X_test  # prepared on first access, which must not be timed
+    X, X_test = task.X, task.X_test  # prepared on first access, which should not be timed
     with _thread_pools().limit(limits=1):
         started = time.perf_counter()
         detector.fit(X, task.y)
@@ -186,7 +186,7 @@ def metrics(task: Task, scores: NDArray[np.floating]) -> dict[str, Any]:
         "precision_at": {str(top): precision_at(top, ~normal, scores) for top in TOPS},
         "test_rows": len(normal),
         "anomalies": int((~normal).sum()),
-        # Tells whether two runs gave the same scores to the last bit.
+        # Shows whether two runs gave bit-identical scores.
         "scores_sha256": hashlib.sha256(np.ascontiguousarray(scores).tobytes()).hexdigest()[:16],
     }
 
@@ -198,12 +198,12 @@ def _thread_pools() -> Any:
 
 @lru_cache(maxsize=1)
 def _task(id: str, seed: int, protocol: str, home: Path | None) -> Task:
-    # A worker runs the methods of one task one after another, so the last task is enough to keep.
+    # A worker runs all methods on a task in a row, so caching the last task is enough.
     return scenario(id, seed=seed, protocol=protocol, dataset=load(id.split("/")[0], home))  # type: ignore[arg-type]
 
 
 class _Checkpoints:
-    """A callback that evaluates the agent during training, so that one training gives the whole curve."""
+    """A callback that evaluates the agent during training, to get the whole curve from one fit."""
 
     def __init__(self, task: Task) -> None:
         self._anomalous, self._X_test = task.y_test > 0, task.X_test

@@ -1,4 +1,4 @@
-"""What results depend on beside the cell itself: the versions of libraries, the contents of the data, the machine."""
+"""What results depend on besides the cell itself: versions of libraries, contents of the data, the machine."""
 
 import hashlib
 import os
@@ -20,7 +20,7 @@ _LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "polars")
 
 @cache
 def versions() -> dict[str, str]:
-    """Return the versions of every library that takes part in a cell, and our own.
+    """Return the versions of dplan and of the libraries that affect results.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def versions() -> dict[str, str]:
 
 
 def data_fingerprint(dataset: Dataset) -> str:
-    """Return a fingerprint of a data set's contents, the same however its file was written.
+    """Return a fingerprint of a data set's contents, independent of the file format.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def data_fingerprint(dataset: Dataset) -> str:
 
 
 def machine() -> dict[str, str | int | None]:
-    """Describe the machine, without names of people or hosts; equal `cpu` and versions give equal scores.
+    """Describe the machine, without user and host names; the same `cpu` and versions give the same scores.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def machine() -> dict[str, str | int | None]:
 
 
 def differences(old: dict[str, str], new: dict[str, str]) -> str:
-    """Say what differs between two configurations, in what both name.
+    """Describe the differences between two configurations, for the keys in both.
 
     Examples
     --------

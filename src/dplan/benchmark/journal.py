@@ -1,9 +1,7 @@
-"""The journal of a benchmark: one JSON line per finished cell, which survives kills and full disks.
+"""The journal of a benchmark: one JSON line per finished cell, which survives crashes and full disks.
 
-A line is written in one piece and forced to disk before its cell counts as finished. Killing the runner can
-therefore only tear the last line, and only a torn last line is tolerated: the runner removes it, the report
-ignores it. One runner at a time holds the lock on a folder; the operating system releases it when the runner
-ends, however it ends.
+A line is written in one piece and synced to disk before its cell counts as finished, so a crash can only truncate the
+last line. The runner removes a truncated last line, the report ignores it. Only one runner can write to a folder.
 """
 
 import contextlib
@@ -17,16 +15,16 @@ from types import TracebackType
 from typing import Any, Self
 
 from dplan.exceptions import FolderInUseError, JournalError
+from dplan.persistence.claim import claimed
 
 __all__ = ["FolderInUseError", "Journal", "JournalError", "read_journal"]
 
 NAME = "journal.jsonl"
 _PACKED_NAME = f"{NAME}.gz"
-_LOCK_NAME = "journal.lock"
 
 Record = dict[str, Any]
 
-# The fields that a record must have, and their types: of every record of a kind, and of cells that are done or failed.
+# The required fields and their types: by kind of record, and for cells that are done or failed.
 _NUMBER, _OPTIONAL_NUMBER = (int, float), (int, float, type(None))
 _FIELDS: dict[str, dict[str, Any]] = {
     "run": {"command": str, "time": str, "versions": dict, "data": dict, "partial": dict, "machine": dict,
@@ -60,9 +58,7 @@ class Journal:
         with contextlib.ExitStack() as undo:
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
-                lock = os.open(self.folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
-                undo.callback(os.close, lock)
-                _lock(lock, self.folder)
+                undo.enter_context(claimed(self.path))
                 if not self.path.exists() and (self.folder / _PACKED_NAME).exists():
                     raise JournalError(
                         f"the journal in {self.folder} is compressed: run `gunzip {_PACKED_NAME}` there first"
@@ -75,8 +71,12 @@ class Journal:
                     os.ftruncate(self._file, len(whole))
             except JournalError:
                 raise
+            except BlockingIOError as error:
+                raise FolderInUseError(
+                    f"another benchmark is writing to {self.folder}; wait until it finishes, or choose another folder"
+                ) from error
             except OSError as error:
-                raise JournalError(f"cannot use {self.folder}: {error.strerror}") from error
+                raise JournalError(f"cannot use {self.folder}: {error.strerror or error}") from error
             self.records = list(_parse(whole, self.path))
             self._closing = undo.pop_all()
 
@@ -91,10 +91,10 @@ class Journal:
             os.fsync(self._file)
         except OSError as error:
             with contextlib.suppress(OSError):
-                os.ftruncate(self._file, size)  # works on a full disk, too
+                os.ftruncate(self._file, size)  # this works even on a full disk
             raise JournalError(
                 f"cannot write to {self.path}: {error.strerror}. "
-                "All cells recorded so far are kept; free some space and run the same command again."
+                "All recorded cells are kept; free some space and run the same command again."
             ) from error
         self.records.append(record)
 
@@ -120,7 +120,7 @@ def read_journal(place: str | Path) -> list[Record]:
     try:
         text = path.read_bytes()
     except OSError as error:
-        raise JournalError(f"cannot read a journal at {path}: {error.strerror}") from error
+        raise JournalError(f"cannot read the journal {path}: {error.strerror}") from error
     if path.suffix == ".gz":
         try:
             text = gzip.decompress(text)
@@ -135,8 +135,8 @@ def _parse(text: bytes, path: Path) -> Iterator[Record]:
             record = json.loads(line)
         except ValueError as error:
             raise JournalError(
-                f"{path}, line {number} is not valid JSON. An interrupted run cannot cause this: restore the file from "
-                "a copy, or delete the line to run its cell again."
+                f"{path}, line {number} is not valid JSON. An interrupted run cannot cause this; restore the file from "
+                "a backup, or delete the line to run its cell again."
             ) from error
         problem = _problem(record)
         if problem:
@@ -145,7 +145,7 @@ def _parse(text: bytes, path: Path) -> Iterator[Record]:
 
 
 def _problem(record: Any) -> str:
-    """Say what is wrong with a record; empty if nothing is."""
+    """Return what is wrong with a record, or an empty string."""
     if not isinstance(record, dict) or not isinstance(record.get("kind"), str):
         return "it has no kind"
     fields = dict(_FIELDS.get(record["kind"], {}))
@@ -156,25 +156,5 @@ def _problem(record: Any) -> str:
         if name not in record:
             return f"the field {name!r} is missing"
         if not isinstance(record[name], types):
-            return f"the field {name!r} holds {record[name]!r:.40}"
+            return f"the field {name!r} is {record[name]!r:.40}"
     return ""
-
-
-def _lock(handle: int, folder: Path) -> None:
-    busy = FolderInUseError(
-        f"another benchmark is writing to {folder}: wait until it ends, or choose another output folder"
-    )
-    try:
-        import fcntl
-    except ModuleNotFoundError:  # Windows
-        import msvcrt
-
-        try:
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-        except OSError:
-            raise busy from None
-        return
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise busy from None

@@ -1,4 +1,4 @@
-"""Showing progress live in a terminal, or as plain lines elsewhere."""
+"""Show progress live in a terminal, or as plain lines without one."""
 
 import time
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ class LiveProgress:
         self._last_line = self._started
         self._task = self._bar.add_task("cells", total=len(cells) + skipped, completed=skipped)
         if skipped:
-            self._console.print(f"{skipped:,} cells are already finished; {len(cells):,} to go")
+            self._console.print(f"{skipped:,} cells already finished, {len(cells):,} remaining")
         self._show()
 
     def finish(self, cell: Cell, outcome: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
-"""The paper's published results, read from ``published.json`` beside this module.
+"""The paper's published results, read from ``published.json`` next to this module.
 
-Figures 2 to 5 of the paper have no numbers, so only what its text says about them is included.
+Figures 2 to 5 of the paper have no numbers, so only values mentioned in its text are included.
 """
 
 import json
@@ -8,13 +8,13 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
-__all__ = ["Published", "average", "contents", "data_sets", "figure", "methods", "p_value"]
+__all__ = ["Published", "average", "contents", "data_sets", "methods", "p_value", "result"]
 
 Table = Literal["table2", "table3"]
 
 
 class Published(NamedTuple):
-    """A published mean, and its standard deviation where the paper gives one."""
+    """A published mean, and its standard deviation if the paper gives one."""
 
     mean: float
     deviation: float | None
@@ -56,16 +56,16 @@ def methods(table: Table) -> list[str]:
     return list(contents()[table]["auc_pr"]["average"])
 
 
-def figure(table: Table, measure: str, data_set: str, method: str) -> Published | None:
-    """Return a result, or None where the paper has none.
+def result(table: Table, measure: str, data_set: str, method: str) -> Published | None:
+    """Return a published result, or None if there is none.
 
     Examples
     --------
-    >>> figure("table2", "auc_pr", "dos", "DPLAN")
+    >>> result("table2", "auc_pr", "dos", "DPLAN")
     Published(mean=0.681, deviation=0.002)
-    >>> figure("table3", "auc_roc", "dos", "DQN+")
+    >>> result("table3", "auc_roc", "dos", "DQN+")
     Published(mean=0.917, deviation=None)
-    >>> figure("table2", "auc_pr", "dos", "PReNet") is None
+    >>> result("table2", "auc_pr", "dos", "PReNet") is None
     True
     """
     return _as_published(contents()[table][measure]["data_sets"].get(data_set, {}).get(method))

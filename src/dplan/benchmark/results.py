@@ -1,4 +1,4 @@
-"""Reading a journal back: which cells are there, and their metrics over the runs."""
+"""Read a journal: the finished cells, and their metrics over the runs."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -37,12 +37,12 @@ Groups = dict[tuple[str, float | None, str], Spread]  # by data set, x and metho
 
 
 class Results:
-    """What a journal holds.
+    """The contents of a journal.
 
     Attributes
     ----------
     runs : list of dict
-        One entry per start of the runner: command, time, versions, machine, what data was partial.
+        One entry per start of the runner: command, time, versions, machine, incomplete data.
     cells : list of dict
         Finished cells.
     failed : list of dict
@@ -67,7 +67,7 @@ class Results:
                 self.runs.append(record)
             elif record["kind"] == "cell" and last.get(identity(record), {}).get("status") != "done":
                 last[identity(record)] = record
-        # Parallel workers finish in any order; a report must not depend on it.
+        # Parallel workers finish in any order, and reports must not depend on it.
         ordered = sorted(last.values(), key=lambda cell: (cell["x"] or 0, cell["seed"], identity(cell)))
         self.cells = [cell for cell in ordered if cell["status"] == "done"]
         self.failed = [cell for cell in ordered if cell["status"] != "done"]
@@ -99,12 +99,12 @@ class Results:
 
     def names(self, suite: str, what: str, order: Iterable[str], protocol: str | None = None) -> list[str]:
         """List the methods or data sets of a suite: those in `order` first, then the others."""
-        there = {cell[what] for cell in self.select(suite, protocol)}
-        first = [name for name in dict.fromkeys(order) if name in there]
-        return first + sorted(there - set(first))
+        found = {cell[what] for cell in self.select(suite, protocol)}
+        first = [name for name in dict.fromkeys(order) if name in found]
+        return first + sorted(found - set(first))
 
     def groups(self, suite: str, protocol: str, metric: str) -> Groups:
-        """Return mean and deviation over the runs by (data set, x, method), where there is a value.
+        """Return mean and deviation over the runs by (data set, x, method), omitting missing values.
 
         `metric` is a field of the cells, or the n of a precision at n.
         """
@@ -117,7 +117,7 @@ class Results:
     def matrix(
         self, suite: str, protocol: str, metric: str, datasets: list[str], methods: list[str]
     ) -> NDArray[np.float64]:
-        """Return means over the runs, one row per data set and one column per method, NaN where there is none."""
+        """Return means over the runs, one row per data set and one column per method, NaN if there is none."""
         groups = self.groups(suite, protocol, metric)
         missing = Spread(np.nan, np.nan, 0)
         rows = [[groups.get((name, None, method), missing).mean for method in methods] for name in datasets]

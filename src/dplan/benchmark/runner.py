@@ -1,4 +1,4 @@
-"""Running the unfinished cells of a plan, and keeping what is finished."""
+"""Run the unfinished cells of a plan and record the results."""
 
 import time
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from dplan.benchmark.backends import Backend, one_by_one
+from dplan.benchmark.backends import Backend, run_serially
 from dplan.benchmark.cells import Cell, identity
 from dplan.benchmark.configuration import data_fingerprint, differences, machine, versions
 from dplan.benchmark.journal import Journal
@@ -19,27 +19,27 @@ __all__ = ["ConfigurationError", "Listener", "Summary", "run"]
 
 
 class Listener(Protocol):
-    """What follows the progress of a run."""
+    """Progress callbacks."""
 
     def start(self, cells: Sequence[Cell], skipped: int) -> None:
-        """Receive the cells that are about to run, and how many were finished before."""
+        """Receive the cells to run and the number of cells already finished."""
 
     def finish(self, cell: Cell, outcome: dict[str, Any]) -> None:
-        """Receive a cell that has just been recorded."""
+        """Receive a recorded cell."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run did.
+    """Summary of a run.
 
     Attributes
     ----------
     done, failed, skipped : int
-        Cells finished now, cells that failed, and cells that were finished before.
+        Cells finished now, cells that failed, and cells already finished.
     seconds : float
         Wall time.
     overhead : float
-        Share of the workers' time that went neither into fitting nor into scoring.
+        Fraction of the workers' time spent on neither fitting nor scoring.
     """
 
     done: int
@@ -54,15 +54,15 @@ def run(
     output: str | Path,
     *,
     home: Path | None = None,
-    backend: Backend = one_by_one,
+    backend: Backend = run_serially,
     workers: int = 1,
     command: str = "",
     listener: Listener | None = None,
 ) -> Summary:
     """Run every cell of a plan that the folder does not have yet.
 
-    Cells that failed before are run again. A folder whose results were produced with other versions of a detector, a
-    data set or a library, with other data or with other parameters is refused and left unchanged.
+    Cells that failed before are run again. Raises an error if the results in the folder were produced with different
+    versions of a detector, a data set or a library, different data or different parameters.
 
     Parameters
     ----------
@@ -72,14 +72,14 @@ def run(
         The folder of the journal.
     home : path, optional
         The folder of the data sets.
-    backend : callable, default=one_by_one
+    backend : callable, default=run_serially
         From `dplan.benchmark.backends`.
     workers : int, default=1
-        How many workers the backend has, to compute how busy they were.
+        Number of workers of the backend, to compute the overhead.
     command : str, default=""
         The command line, for the report.
     listener : Listener, optional
-        Follows the progress.
+        Receives the progress.
 
     Returns
     -------
@@ -121,10 +121,10 @@ def run(
             )
         counts = {"done": 0, "failed": 0}
         busy = capacity = 0.0
-        # Cells that are run for their timing share the machine with no other.
+        # Cells of timing suites run alone.
         together = [number for number in still_open if not SUITES[cells[number].suite].alone]
         alone = [number for number in still_open if SUITES[cells[number].suite].alone]
-        for numbers, how, width in ((together, backend, workers), (alone, one_by_one, 1)):
+        for numbers, how, width in ((together, backend, workers), (alone, run_serially, 1)):
             began = time.perf_counter()
             for place, outcome in how([cells[number] for number in numbers], home):
                 cell = cells[numbers[place]]
@@ -140,7 +140,7 @@ def run(
 
 
 def _rounded(value: Any) -> Any:
-    """Round to six decimals: more than any table shows, and the journal of thousands of cells stays small."""
+    """Round to six decimals, more than any table shows, to keep the journal small."""
     if isinstance(value, float):
         return round(value, 6)
     if isinstance(value, dict):
@@ -151,7 +151,7 @@ def _rounded(value: Any) -> Any:
 def _check_and_list_finished(
     journal: Journal, cells: Sequence[Cell], fingerprints: dict[str, str]
 ) -> set[tuple[str, str]]:
-    """Refuse a journal that the cells must not be added to; else return the identities of its finished cells."""
+    """Return the identities of finished cells, or raise an error if they were produced with different settings."""
     now = {**versions(), **fingerprints}
     del now["dplan"]  # detectors and data sets have versions of their own
     wanted = {identity(cell.record())[0]: cell.record() for cell in cells}
@@ -170,7 +170,7 @@ def _check_and_list_finished(
                 ("version", record["method"]),
                 ("data_version", record["scenario"].split("/")[0]),
             ):
-                then = record.get(name, 1)  # the first records had no versions
+                then = record.get(name, 1)  # the oldest records have no versions
                 if then != wanted[place][name]:
                     raise _refusal(journal, f"version of {what} was {then}, now {wanted[place][name]}")
             if parameters != identity(wanted[place])[1]:
@@ -184,5 +184,5 @@ def _check_and_list_finished(
 def _refusal(journal: Journal, changed: str) -> ConfigurationError:
     return ConfigurationError(
         f"the results in {journal.folder} were produced with different settings: {changed}. "
-        "Choose another output folder; this one was not changed"
+        "Choose another output folder"
     )

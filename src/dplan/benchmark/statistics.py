@@ -1,7 +1,7 @@
-"""Comparing methods over data sets: Wilcoxon, Friedman, Nemenyi, wins, ties and losses.
+"""Compare methods over data sets: Wilcoxon, Friedman and Nemenyi tests, wins, ties and losses.
 
 A table has one row per data set and one column per method; higher is better. If a value is missing, a
-comparison of two methods leaves the data set out for both, and the comparison of all leaves it out for all.
+comparison of two methods omits the data set for both, and a comparison of all methods omits it for all.
 """
 
 from typing import NamedTuple
@@ -19,11 +19,11 @@ __all__ = [
 ]
 
 Table = NDArray[np.float64]
-_TIE = 0.0005  # what a table with three digits shows as equal
+_TIE = 0.0005  # equal when shown with three digits
 
 
 class WinsTiesLosses(NamedTuple):
-    """How often the first method is above, equal to and below the second."""
+    """How often the first method is better than, equal to and worse than the second."""
 
     wins: int
     ties: int
@@ -41,16 +41,13 @@ class Ranking(NamedTuple):
         Friedman's test: the probability of such differences if all methods were equal.
     critical_difference : float
         Nemenyi's test: smaller differences of ranks are not significant.
-    pairs : ndarray
-        Nemenyi's p-value of each pair of methods.
     n : int
-        Data sets that count.
+        Number of data sets.
     """
 
     ranks: NDArray[np.float64]
     p_value: float
     critical_difference: float
-    pairs: NDArray[np.float64]
     n: int
 
 
@@ -66,7 +63,7 @@ def wilcoxon_p_value(first: Table, second: Table) -> float | None:
     """
     from scipy.stats import wilcoxon
 
-    # Values come from tables, so differences that are equal there must be equal here and not 1e-17 apart.
+    # Round first, so that equal differences in a table are exactly equal here.
     difference = np.round((first - second)[~np.isnan(first - second)], 12)
     difference = difference[difference != 0]
     if not len(difference):
@@ -75,7 +72,7 @@ def wilcoxon_p_value(first: Table, second: Table) -> float | None:
 
 
 def wins_ties_losses(first: Table, second: Table) -> WinsTiesLosses:
-    """Count on how many data sets the first method is above, equal to and below the second.
+    """Count the data sets on which the first method is better than, equal to and worse than the second.
 
     Examples
     --------
@@ -110,7 +107,7 @@ def rank_methods(table: Table, level: float = 0.05) -> Ranking | None:
     Parameters
     ----------
     table : ndarray of shape (n_data_sets, n_methods)
-        Results, NaN where one is missing.
+        Results, NaN if missing.
     level : float, default=0.05
         Level of significance of the critical difference.
 
@@ -134,15 +131,10 @@ def rank_methods(table: Table, level: float = 0.05) -> Ranking | None:
         return None
     ranks = average_ranks(table)
     step = np.sqrt(k * (k + 1) / (6.0 * n))  # the standard error of a difference of two ranks
-    upper = np.triu_indices(k, 1)
-    between = abs(ranks[upper[0]] - ranks[upper[1]]) / step
-    pairs = np.ones((k, k))
-    pairs[upper] = studentized_range.sf(between * np.sqrt(2), k, np.inf)
     constant = bool((table == table[:, :1]).all())
     return Ranking(
         ranks=ranks,
         p_value=1.0 if constant else float(friedmanchisquare(*table.T).pvalue),
         critical_difference=float(studentized_range.ppf(1 - level, k, np.inf) / np.sqrt(2) * step),
-        pairs=np.minimum(pairs, pairs.T),
         n=n,
     )

@@ -30,14 +30,14 @@ __all__ = ["SUITES", "Plan", "Suite", "cells_of", "datasets_of"]
 
 PAPER_DATASETS = tuple(name for name, source in CATALOG.items() if source.page)
 EMBEDDED = tuple(name for name in CATALOG if name not in PAPER_DATASETS)  # what comes with the package
-# The only ones in the paper's Figures 2 and 3.
+# The methods in Figures 2 and 3 of the paper.
 _LEARNING = ("DPLAN", "DevNet", "DeepSAD", "DUA")
 
 
 class Point(NamedTuple):
-    """One column of cells: where a suite evaluates every method.
+    """A scenario with parameters on which a suite evaluates every method.
 
-    `parameters` follow from the suite and `x`; `changed` are other values than the suite's own.
+    `parameters` follow from the suite and `x`; `changed` differ from those of the suite.
     """
 
     scenario: str
@@ -47,12 +47,12 @@ class Point(NamedTuple):
 
 
 class Suite(NamedTuple):
-    """What a suite runs by default."""
+    """Defaults of a suite."""
 
     title: str
     methods: tuple[str, ...]
-    any_method: bool = True  # whether other methods can be chosen
-    alone: bool = False  # whether its cells must not share the machine with others
+    accepts_methods: bool = True  # whether other methods can be chosen
+    alone: bool = False  # whether its cells run one after another, for timing
 
 
 _TABLE_2 = ("DPLAN", "DevNet", "DeepSAD", "REPEN", "IForest", "DUA")
@@ -61,9 +61,9 @@ SUITES = {
     "table2": Suite("Table 2: one known anomaly class", _TABLE_2),
     "known-classes": Suite("Figure 2: more known anomaly classes", _LEARNING),
     "pollution": Suite("Figure 3: more anomalies among the unlabelled rows", _LEARNING),
-    "ablation": Suite("Table 3: DPLAN and its variants", _ABLATION, any_method=False),
-    "steps": Suite("Figure 4: more training steps", ("DPLAN",), any_method=False),
-    "dimensions": Suite("Figure 5: size of the representation", ("DPLAN",), any_method=False),
+    "ablation": Suite("Table 3: DPLAN and its variants", _ABLATION, accepts_methods=False),
+    "steps": Suite("Figure 4: more training steps", ("DPLAN",), accepts_methods=False),
+    "dimensions": Suite("Figure 5: size of the representation", ("DPLAN",), accepts_methods=False),
     "speed": Suite("Speed", _TABLE_2, alone=True),
 }
 
@@ -77,18 +77,18 @@ class Plan:
     suites : tuple of str
         Names of suites.
     methods : tuple of str
-        Detectors or variants; empty for those of the paper. ``ablation``, ``steps`` and ``dimensions`` are about
-        DPLAN itself and keep theirs.
+        Detectors or variants; empty for those of the paper. ``ablation``, ``steps`` and ``dimensions`` always use
+        their own.
     runs : int
         Seeds 0 … runs - 1.
     protocols : tuple of str
         ``"fixed"``, ``"resampled"``, or both.
     datasets : tuple of str
-        Data sets whose scenarios are run.
+        Data sets to run.
     parameters : mapping
         Parameters that differ from a method's defaults, by method.
     quick : bool
-        Three points of every sweep instead of all, fewer steps, and beyond Table 2 one scenario per data set.
+        Use three points per sweep, fewer steps and, except for Table 2, one scenario per data set.
     """
 
     suites: tuple[str, ...]
@@ -131,7 +131,7 @@ def cells_of(plan: Plan) -> list[Cell]:
     cells: list[Cell] = []
     for name in plan.suites:
         suite = SUITES[name]
-        methods = plan.methods if plan.methods and suite.any_method else suite.methods
+        methods = plan.methods if plan.methods and suite.accepts_methods else suite.methods
         for point in _points(name, plan):
             dataset = scenario_id(point.scenario).known[0]
             for protocol, seed, method in product(plan.protocols, range(plan.runs), methods):
@@ -189,7 +189,7 @@ def _points(suite: str, plan: Plan) -> Iterator[Point]:
 
 
 def _known_class_points(dataset: str) -> Iterator[Point]:
-    # Two anomaly classes leave nothing to add: the paper's experiment is about UNSW-NB15 alone.
+    # Only UNSW-NB15 has more than two anomaly classes.
     more = scenarios("more-classes", dataset)
     for id in scenarios("one-class", dataset) if more else []:
         yield Point(id, 1)
@@ -200,7 +200,7 @@ def _known_class_points(dataset: str) -> Iterator[Point]:
                 yield Point(wider, len(known))
 
 
-def _check(kind: str, names: Sequence[str], there: Sequence[str] | Mapping[str, Any]) -> None:
+def _check(kind: str, names: Sequence[str], choices: Sequence[str] | Mapping[str, Any]) -> None:
     for name in names:
-        if name not in there:
-            raise ValueError(f"unknown {kind} {name!r}; choose from {', '.join(there)}")
+        if name not in choices:
+            raise ValueError(f"unknown {kind} {name!r}; choose from {', '.join(choices)}")

@@ -1,18 +1,16 @@
-"""The main task from beginning to end, on the embedded data: train, score, evaluate, plot."""
+"""The demo on the embedded data: train, score, evaluate, compare, plot."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from dplan.benchmark.cells import evaluate, metrics
+from dplan.cli._shared import progress_bar, training_progress
 from dplan.datasets import Task, scenario
-from dplan.detectors._base import Detector
 from dplan.detectors._registry import list_detectors
 from dplan.detectors.dplan import DPLAN
 from dplan.metrics import RankedScores
@@ -23,11 +21,11 @@ Scores = NDArray[np.float64]
 
 
 def run(output: Path, seed: int = 0) -> None:
-    """Run the demo: print what happens and write a plot into the folder `output`."""
+    """Run the demo: print the results and write a plot to the folder `output`."""
     console = Console()
     task = scenario(TASK, seed=seed)
-    _introduce(console, task)
-    detector = _train(console, task, seed)
+    _print_task(console, task)
+    detector = _train(task, seed)
     scores = detector.anomaly_score(task.X_test)
     console.print(_evaluation(task, scores))
     console.print(_top_rows(task, scores))
@@ -39,40 +37,28 @@ def _names(task: Task, numbers: tuple[int, ...]) -> str:
     return ", ".join(task.classes[number] for number in numbers)
 
 
-def _introduce(console: Console, task: Task) -> None:
+def _print_task(console: Console, task: Task) -> None:
     labelled = int((task.y > 0).sum())
     console.print(
         f"Forest cover types, a sample of Covertype (CC BY 4.0, see src/dplan/datasets/README.md).\n"
         f"Training: {labelled} labelled anomalies ({_names(task, task.known)}) and {len(task.y) - labelled:,} "
         f"unlabelled rows, {task.contamination:.0%} of them hidden anomalies of all classes.\n"
         f"Test: {len(task.y_test):,} rows, of which {task.known_mask.sum()} are {_names(task, task.known)} "
-        f"and {task.unknown_mask.sum()} are {_names(task, task.unknown)}, for which there is no label.",
+        f"and {task.unknown_mask.sum()} are {_names(task, task.unknown)}, a class without labels.",
         soft_wrap=True,
     )
 
 
-def _train(console: Console, task: Task, seed: int) -> DPLAN:
-    columns = (
-        TextColumn("[progress.description]{task.description}"),
-        BarColumn(),
-        TextColumn("episode {task.completed}/{task.total}  reward {task.fields[reward]:.0f}"),
-        TimeElapsedColumn(),
-    )
+def _train(task: Task, seed: int) -> DPLAN:
     detector = DPLAN(random_state=seed)
-    with Progress(*columns, console=console) as progress:
-        episodes = -(-detector.n_steps // detector.episode_steps)
-        bar = progress.add_task("Training DPLAN", total=episodes, reward=0.0)
-
-        def advance(_: Detector, news: Mapping[str, float]) -> None:
-            progress.update(bar, advance=1, reward=news["reward"])
-
-        detector.set_params(callback=advance).fit(task.X, task.y)
-    return detector
+    with training_progress(detector) as stage:
+        stage("training")
+        return detector.fit(task.X, task.y)
 
 
 def _evaluation(task: Task, scores: Scores) -> Table:
     quality = metrics(task, scores)
-    table = Table(title="How well DPLAN ranks the test anomalies", title_justify="left")
+    table = Table(title="DPLAN on the test rows", title_justify="left")
     for heading in ("", "rows", "AUC-PR", "AUC-ROC"):
         table.add_column(heading, justify="left" if not heading else "right")
     for suffix, (name, counted, _) in zip(("", "_known", "_unknown"), _groups(task), strict=True):
@@ -91,26 +77,20 @@ def _groups(task: Task) -> list[tuple[str, NDArray[np.bool_], str]]:
 
 
 def _compare(console: Console, task: Task, seed: int) -> None:
-    # Without frames, so that it fits a terminal of 80 columns.
-    title = "All detectors of this package on the same rows"
+    # Without a frame, to fit into 80 columns.
+    title = "All detectors on the same rows"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column("\ndetector", no_wrap=True)
     areas = [f"auc_{curve}{group}" for curve in ("pr", "roc") for group in ("", "_known", "_unknown")]
-    headings = (
-        "AUC-PR\nall",
-        "\nknown",
-        "\nunknown",
-        "AUC-ROC\nall",
-        "\nknown",
-        "\nunknown",
-        "fit\ns",
-        "score\ns",
-    )
-    for heading in headings:
+    for curve in ("AUC-PR", "AUC-ROC"):
+        for heading in (f"{curve}\nall", "\nknown", "\nunknown"):
+            table.add_column(heading, justify="right", no_wrap=True)
+    for heading in ("fit\ns", "score\ns"):
         table.add_column(heading, justify="right", no_wrap=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
-    with Progress(*columns, console=console, transient=True) as progress:
-        for entry in progress.track(list_detectors(), description="Fitting every detector"):
+    entries = list_detectors()
+    with progress_bar() as progress:
+        for done, entry in enumerate(entries):
+            progress(f"Fitting {entry.name}", done, len(entries))
             found = evaluate(entry.create(random_state=seed), task)
             seconds = f"{found['fit_seconds']:.2f}", f"{found['score_seconds']:.3f}"
             table.add_row(entry.name, *(f"{found[area]:.3f}" for area in areas), *seconds)
@@ -120,9 +100,9 @@ def _compare(console: Console, task: Task, seed: int) -> None:
 def _top_rows(task: Task, scores: Scores) -> Table:
     shown = ("Elevation", "Slope", "Horizontal_Distance_To_Hydrology", "Horizontal_Distance_To_Roadways")
     table = Table(title="The ten most anomalous test rows", title_justify="left")
-    headings = ("rank", "score", "elevation", "slope", "to water", "to road", "what it is")
+    headings = ("rank", "score", "elevation", "slope", "to water", "to road", "class")
     for heading in headings:
-        table.add_column(heading, justify="left" if heading == "what it is" else "right")
+        table.add_column(heading, justify="left" if heading == "class" else "right")
     order = np.argsort(-scores)[:10]
     values = task.features_test.select(shown)[order].rows()
     for rank, (row, cells) in enumerate(zip(order, values, strict=True), start=1):

@@ -1,4 +1,4 @@
-"""How the commands read tables: the same options, files and warnings in all of them."""
+"""How the commands read tables: the same options, files and warnings for all of them."""
 
 from __future__ import annotations
 
@@ -9,26 +9,38 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from dplan.cli._shared import say
+from dplan.cli._shared import echo
 
 if TYPE_CHECKING:
     from dplan.tables import ReadOptions, TableModel
 
 
 def options(command: Any) -> Any:
-    """Add the options that say how a text file is read; they are the same in every command that reads a table."""
+    """Add the options for reading text files, the same in every command that reads a table."""
     for option in (
         click.option(
             "--missing",
             multiple=True,
             metavar="TEXT",
-            help="Text that stands for a missing value, besides NA, NaN, null, ? and the like; may be repeated.",
+            help="Text that means a missing value, in addition to NA, NaN, null, ? and similar; may be repeated.",
         ),
-        click.option("--encoding", help="Text encoding of TABLE.  [default: that of dplan fit, or utf-8]"),
+        click.option("--encoding", help="Text encoding of TABLE.  [default: as in dplan fit, or utf-8]"),
     ):
         command = option(command)
     return command
 
+
+def labels(command: Any) -> Any:
+    """Add the options for the values of a label column."""
+    for name, meaning in (("unlabelled", "unlabelled rows"), ("anomaly", "known anomalies")):
+        text = f"Label of {meaning}; may be repeated."
+        command = click.option(f"--{name}", multiple=True, metavar="VALUE", help=text)(command)
+    return command
+
+
+seed = click.option(
+    "--seed", default=0, show_default=True, help="Random seed; the same seed gives the same model."
+)
 
 input_format = click.option(
     "--format",
@@ -41,7 +53,7 @@ input_format = click.option(
 def read_options(
     encoding: str | None, missing: tuple[str, ...], model: TableModel | None = None
 ) -> ReadOptions:
-    """Return how to read a table: as the table of the model was read, and as the command line says."""
+    """Return how to read a table: like the training table, changed by the options of the command line."""
     from dplan.tables.chunks import ReadOptions
 
     trained = ReadOptions() if model is None else model.read_options
@@ -55,7 +67,7 @@ def source(table: str | Path, form: str | None) -> tuple[Path | BinaryIO, str]:
     if str(table) != "-":
         path = Path(table)
         if not path.is_file():
-            raise click.UsageError(f"there is no file {table}")
+            raise click.UsageError(f"file not found: {table}")
         return path, kind_of_file(path)
     if form == "parquet":
         raise click.UsageError("Parquet cannot be read from standard input")
@@ -63,13 +75,13 @@ def source(table: str | Path, form: str | None) -> tuple[Path | BinaryIO, str]:
 
 
 def files(*paths: Path) -> list[Path]:
-    """Return the paths that are files, and not standard input."""
+    """Return the paths except standard input."""
     return [path for path in paths if str(path) != "-"]
 
 
 def warn_of_useless(columns: Mapping[str, str]) -> None:
-    """Say in one line which columns of a table told the model nothing."""
+    """Print a warning about columns without information for the model."""
     if columns:
         listed = [f"{name!r} ({reason})" for name, reason in list(columns.items())[:10]]
         more = f" and {len(columns) - 10:,} more" if len(columns) > 10 else ""
-        say(f"Warning: columns without information for the model: {', '.join(listed)}{more}.", to_stderr=True)
+        echo(f"Warning: columns without information for the model: {', '.join(listed)}{more}.", err=True)

@@ -1,4 +1,4 @@
-"""What the commands share: errors in one line, text that is safe to print, progress bars."""
+"""Shared by the commands: errors in one line, text that is safe to print, progress bars."""
 
 from __future__ import annotations
 
@@ -22,19 +22,22 @@ if TYPE_CHECKING:
 MODEL = click.Path(exists=True, dir_okay=False, path_type=Path)
 TABLE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 OUTPUT = click.Path(path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
 
-INTERRUPTED, TERMINATED = 130, 143  # exit codes: 128 and the number of the signal, as shells count
+DATA_HOME = "Folder with the data sets.  [default: $DPLAN_DATA_HOME, else the platform's cache folder]"
+
+INTERRUPTED, TERMINATED = 130, 143  # exit codes: 128 plus the number of the signal, as in shells
 
 
 class Commands(click.Group):
-    """The commands: an error is one line on standard error.
+    """A group of commands that prints errors as one line on standard error.
 
-    Exit codes are 1 for an error, 2 for a mistyped command, 130 after Ctrl-C and 143 after SIGTERM. An unexpected error
-    keeps its traceback.
+    Exit codes are 1 for an error, 2 for wrong usage, 130 after Ctrl-C and 143 after SIGTERM. An unexpected error is
+    printed with its traceback.
     """
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
-        """Add a command, or a group of them, with the option ``--debug``."""
+        """Add a command or a group, with the option ``--debug``."""
         for command in cmd.commands.values() if isinstance(cmd, click.Group) else [cmd]:
             command.params.append(
                 click.Option(
@@ -46,7 +49,7 @@ class Commands(click.Group):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command line."""
         for stream in (sys.stdout, sys.stderr):
-            if hasattr(stream, "reconfigure"):  # a terminal or pipe that cannot show all characters
+            if hasattr(stream, "reconfigure"):  # for a terminal or pipe that cannot show all characters
                 stream.reconfigure(errors="backslashreplace")
         with _clean_end():
             return super().main(*args, **kwargs)
@@ -61,7 +64,7 @@ class Commands(click.Group):
             error.message = printable(error.message)  # type: ignore[misc]
             raise
         except KeyboardInterrupt:
-            say("Interrupted.", to_stderr=True)
+            echo("Interrupted.", err=True)
             ctx.exit(INTERRUPTED)
         except BaseException as error:
             if ctx.meta.get("debug") or isinstance(error, SystemExit | GeneratorExit):
@@ -70,7 +73,7 @@ class Commands(click.Group):
                 text = " ".join(str(error).split()) or type(error).__name__
                 raise click.ClickException(printable(text)) from error
             traceback.print_exc()
-            say("Error: this is a bug in dplan; please report it with the lines above.", to_stderr=True)
+            echo("Error: this is a bug in dplan; please report it with the lines above.", err=True)
             ctx.exit(1)
 
 
@@ -79,7 +82,7 @@ def _debug(ctx: click.Context, option: click.Parameter, chosen: bool) -> None:
 
 
 def _expected(error: BaseException) -> bool:
-    """Tell errors that bad input or a bad environment can cause from mistakes in the program."""
+    """Return whether bad input or a bad environment can cause an error, as opposed to a bug."""
     if type(error).__module__.split(".")[0] in ("polars", "pyo3_runtime"):
         return True
     causes = (ValueError, TypeError, OSError, ImportError, MemoryError, RuntimeError)
@@ -88,7 +91,7 @@ def _expected(error: BaseException) -> bool:
 
 @contextmanager
 def _clean_end() -> Iterator[None]:
-    """Let SIGTERM end the block as an exception does, so that temporary files are removed."""
+    """Turn SIGTERM into an exception, so that temporary files are removed."""
 
     def end(*_: object) -> None:
         raise SystemExit(TERMINATED)
@@ -105,7 +108,7 @@ def _clean_end() -> Iterator[None]:
 
 
 def printable(text: str) -> str:
-    r"""Return text with everything escaped that a terminal would obey instead of show.
+    r"""Escape control characters, which a terminal would interpret.
 
     Examples
     --------
@@ -115,35 +118,35 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def say(text: str, *, to_stderr: bool = False) -> None:
-    """Print one line, which may contain names and values from anywhere."""
-    click.echo(printable(text), err=to_stderr)
+def echo(text: str, *, err: bool = False) -> None:
+    """Print one line; names and values from data are safe to print."""
+    click.echo(printable(text), err=err)
 
 
 def examples(*lines: str) -> str:
-    """Return the end of a help text."""
+    """Return the examples at the end of a help text."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-# Without news for so long at its beginning, a training is most likely still waiting for its kernels.
+# A training that reports nothing for so long at the start is most likely compiling kernels.
 _COMPILING_SECONDS = 6
 
 
 @contextmanager
-def training_bar(detector: Detector) -> Iterator[Callable[[str], None]]:
-    """Show how the training of a detector goes, on a terminal; give a function that names the current stage."""
+def training_progress(detector: Detector) -> Iterator[Callable[[str], None]]:
+    """Show the progress of training on a terminal; yield a function that sets the name of the current stage."""
     from rich.progress import ProgressColumn, Task
     from rich.text import Text
 
-    class Figures(ProgressColumn):
-        """The newest figures or, where they keep someone waiting, the likely reason."""
+    class Metrics(ProgressColumn):
+        """The latest metrics or, if there are none for a while, the likely reason."""
 
         def render(self, task: Task) -> Text:
             waiting = task.completed == 0 and (task.elapsed or 0) > _COMPILING_SECONDS
-            return Text("compiling (first time here)" if waiting else task.fields["figures"])
+            return Text("compiling (first use only)" if waiting else task.fields["metrics"])
 
-    with _bar(Figures()) as bar:
-        task = bar.add_task("", total=detector._expected_rounds(), figures="")
+    with _bar(Metrics()) as bar:
+        task = bar.add_task("", total=detector._expected_rounds(), metrics="")
         names = {
             "reward": "reward {:.0f}",
             "epsilon": "ε {:.2f}",
@@ -151,17 +154,17 @@ def training_bar(detector: Detector) -> Iterator[Callable[[str], None]]:
             "held_out_error": "held out {:.1%}",
         }
 
-        def advance(_: Detector, figures: Mapping[str, float]) -> None:
+        def advance(_: Detector, metrics: Mapping[str, float]) -> None:
             shown = [
-                text.format(figures[name])
+                text.format(metrics[name])
                 for name, text in names.items()
-                if math.isfinite(figures.get(name, math.nan))
+                if math.isfinite(metrics.get(name, math.nan))
             ]
             done = int(bar.tasks[task].completed) + 1
-            bar.update(task, advance=1, figures="  ".join([f"{detector.round_name} {done}", *shown]))
+            bar.update(task, advance=1, metrics="  ".join([f"{detector.round_name} {done}", *shown]))
 
         def stage(name: str) -> None:
-            bar.reset(task, total=detector._expected_rounds(), description=name.capitalize(), figures="")
+            bar.reset(task, total=detector._expected_rounds(), description=name.capitalize(), metrics="")
 
         detector.set_params(callback=advance)
         try:
@@ -172,7 +175,7 @@ def training_bar(detector: Detector) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def progress_bar(*, of_bytes: bool = False) -> Iterator[Callable[[str, int, int | None], None]]:
-    """Show on a terminal how much is done; give a function that takes what is being done, how much, and the total."""
+    """Show progress on a terminal; yield a function that takes the name of the stage, the steps done and the total."""
     from rich.progress import DownloadColumn, MofNCompleteColumn, TransferSpeedColumn
 
     columns = [DownloadColumn(), TransferSpeedColumn()] if of_bytes else [MofNCompleteColumn()]
@@ -194,6 +197,6 @@ def _bar(*columns: Any) -> Iterator[Progress]:
 
 @contextmanager
 def stopwatch() -> Iterator[Callable[[], float]]:
-    """Give a function that tells the seconds since the block began."""
+    """Yield a function that returns the seconds since the block started."""
     started = time.perf_counter()
     yield lambda: time.perf_counter() - started

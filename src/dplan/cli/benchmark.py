@@ -1,7 +1,4 @@
-"""``dplan benchmark``: the paper's experiments in one command.
-
-Commands import what they need when they run, so that ``dplan --help`` answers at once.
-"""
+"""``dplan benchmark``: repeat the paper's experiments."""
 
 from __future__ import annotations
 
@@ -11,15 +8,15 @@ from pathlib import Path
 
 import click
 
+from dplan.cli._shared import DATA_HOME, FOLDER, INTERRUPTED, echo, examples
+
 __all__ = ["benchmark"]
 
-_INTERRUPTED = 130  # the exit code of a command that was ended by Ctrl-C
-_EXAMPLES = """\b
-Examples:
-  dplan benchmark run --quick
-  dplan benchmark run table2 --protocol fixed --protocol resampled --jobs 2 -o results
-  dplan benchmark run all --data-home my-data --jobs 2 -o results
-"""
+_EXAMPLES = examples(
+    "dplan benchmark run --quick",
+    "dplan benchmark run table2 --protocol fixed --protocol resampled --jobs 2 -o results",
+    "dplan benchmark run all --data-home my-data --jobs 2 -o results",
+)
 
 
 @click.group()
@@ -28,7 +25,7 @@ def benchmark() -> None:
 
 
 class _WithSuites(click.Command):
-    """A command whose help lists the suites; they are looked up only when they are needed."""
+    """A command whose help lists the suites."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from dplan.benchmark.suites import SUITES
@@ -48,16 +45,16 @@ class _WithSuites(click.Command):
     "methods",
     multiple=True,
     metavar="NAME",
-    help="A detector or a variant of DPLAN, or `every` for all detectors; can be repeated.  "
-    "[default: the paper's]",
+    help="A detector, a variant of DPLAN, or `every` for all detectors; may be repeated.  "
+    "[default: as in the paper]",
 )
-@click.option("--runs", type=click.IntRange(min=1), help="Seeds per cell.  [default: 10; with --quick 2]")
+@click.option("--runs", type=click.IntRange(min=1), help="Number of seeds.  [default: 10; with --quick 2]")
 @click.option(
     "--protocol",
     "protocols",
     multiple=True,
     type=click.Choice(["fixed", "resampled"]),
-    help="`fixed`: only the detector's seed varies between runs; `resampled`: the rows vary as well; can be repeated.  "
+    help="`fixed`: only the detector's seed varies between runs; `resampled`: the rows vary as well; may be repeated.  "
     "[default: resampled]",
 )
 @click.option(
@@ -65,20 +62,16 @@ class _WithSuites(click.Command):
     "datasets",
     multiple=True,
     metavar="NAME",
-    help="Only scenarios of this data set; can be repeated.  [default: the paper's four]",
+    help="Data set to run; may be repeated.  [default: the paper's four]",
 )
-@click.option(
-    "--data-home",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder with the data sets.  [default: $DPLAN_DATA_HOME, else the platform's cache folder]",
-)
+@click.option("--data-home", type=FOLDER, help=DATA_HOME)
 @click.option(
     "-o",
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     default=Path("benchmark-output"),
     show_default=True,
-    help="Folder for the results. Running the same command again resumes where it stopped.",
+    help="Folder for the results. Run the same command again to resume an interrupted run.",
 )
 @click.option(
     "-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Worker processes."
@@ -91,7 +84,9 @@ class _WithSuites(click.Command):
     help="Where the workers run: on this machine or on a Dask cluster.",
 )
 @click.option("--scheduler", metavar="ADDRESS", help="Address of the Dask scheduler.")
-@click.option("--quick", is_flag=True, help="The embedded data, 2 runs, fewer points: about a minute.")
+@click.option(
+    "--quick", is_flag=True, help="Use the embedded data, 2 seeds and fewer points; takes about a minute."
+)
 def run(
     suites: tuple[str, ...],
     methods: tuple[str, ...],
@@ -105,7 +100,7 @@ def run(
     scheduler: str | None,
     quick: bool,
 ) -> None:
-    """Run all cells of SUITE that are not in the output folder yet.
+    """Run the cells of each SUITE that are not in the output folder yet.
 
     A cell is one method, fitted once on one data set with one seed.
     """
@@ -115,8 +110,7 @@ def run(
         raise click.UsageError("--backend dask and --scheduler ADDRESS must be used together")
     from rich.console import Console
 
-    from dplan.benchmark import backends
-    from dplan.benchmark import runner as running
+    from dplan.benchmark import backends, runner
     from dplan.benchmark.progress import LiveProgress
     from dplan.benchmark.suites import EMBEDDED, PAPER_DATASETS, SUITES, Plan
     from dplan.detectors._registry import list_detectors
@@ -135,7 +129,7 @@ def run(
         )
         where = backends.on_dask(scheduler) if scheduler else backends.on_processes(jobs)
         with LiveProgress(console, jobs) as progress:
-            summary = running.run(
+            summary = runner.run(
                 plan,
                 output,
                 home=data_home,
@@ -145,14 +139,13 @@ def run(
                 listener=progress,
             )
     except KeyboardInterrupt:
-        click.echo("Interrupted. Finished cells are kept; run the same command again to continue.", err=True)
-        raise SystemExit(_INTERRUPTED) from None
-    click.echo(
-        f"{summary.done:,} cells done, {summary.failed:,} failed, {summary.skipped:,} finished before, "
-        f"in {summary.seconds:.0f} s"
-        + (f"; overhead of the runner {summary.overhead:.1%}" if summary.done else "")
+        echo("Interrupted. Finished cells are kept; run the same command again to resume.", err=True)
+        raise SystemExit(INTERRUPTED) from None
+    echo(
+        f"{summary.done:,} cells done, {summary.failed:,} failed, {summary.skipped:,} already finished, "
+        f"in {summary.seconds:.0f} s" + (f"; runner overhead {summary.overhead:.1%}" if summary.done else "")
     )
-    click.echo(f"Next: dplan benchmark report {shlex.quote(str(output))}")
+    echo(f"Next: dplan benchmark report {shlex.quote(str(output))}")
     if summary.failed:
         raise click.ClickException(
             f"{summary.failed:,} cells failed; the report and {output}/journal.jsonl show why. "
@@ -160,28 +153,21 @@ def run(
         )
 
 
-@benchmark.command(epilog="\b\nExample:\n  dplan benchmark report results -o docs --name results")
+@benchmark.command(epilog=examples("dplan benchmark report results -o docs --name results"))
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for the pages.  [default: FOLDER]",
-)
-@click.option(
-    "--name", default="report", show_default=True, help="File name of the pages without the extension."
-)
+@click.option("-o", "--output", type=FOLDER, help="Folder for the pages.  [default: FOLDER]")
+@click.option("--name", default="report", show_default=True, help="File name of the pages without extension.")
 def report(folder: Path, output: Path | None, name: str) -> None:
     """Write an HTML and a Markdown report about the results in FOLDER.
 
-    The HTML page is self-contained and needs no network. The benchmark may still be running.
+    The HTML page is self-contained. The benchmark may still be running.
     """
     from dplan.benchmark.report.pages import write_report
 
     for page in write_report(folder, output, name):
-        click.echo(f"Wrote {page}")
+        echo(f"Wrote {page}")
 
 
 def _command_line() -> str:
-    # The user's home folder is private, and the command works anywhere.
+    # Without the user's home folder, which is private.
     return shlex.join(["dplan", *sys.argv[1:]]).replace(str(Path.home()), "~")

@@ -4,17 +4,17 @@ from pathlib import Path
 
 import click
 
+from dplan.cli._shared import FOLDER, examples
 
-@click.command(epilog="Example: dplan demo -o demo-output")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("demo-output"),
-    show_default=True,
-    help="Folder for the plot.",
+
+@click.command(
+    short_help="Train and compare all detectors on the embedded data.",
+    epilog=examples("dplan demo -o demo-output"),
 )
-@click.option("--seed", default=0, show_default=True, help="Random seed of the split and of the training.")
+@click.option(
+    "-o", "--output", type=FOLDER, default=Path("demo-output"), show_default=True, help="Folder for the plot."
+)
+@click.option("--seed", default=0, show_default=True, help="Random seed of the split and the training.")
 def demo(output: Path, seed: int) -> None:
     """Train DPLAN on the embedded data, compare it with every other detector, and plot the result."""
     from dplan.cli._demo import run

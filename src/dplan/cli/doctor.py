@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dplan.cli._shared import examples, say, stopwatch
+from dplan.cli._shared import echo, examples, stopwatch
 
 if TYPE_CHECKING:
     from dplan.detectors._registry import Entry
@@ -16,27 +16,29 @@ _PACKAGES = ("dplan-ad", "numpy", "scipy", "numba", "scikit-learn", "polars", "t
 
 
 @click.command(
-    short_help="Check the installation; compile everything ahead of time.",
+    short_help="Check the installation; compile all kernels.",
     epilog=examples("dplan doctor", "dplan doctor --warm-up"),
 )
-@click.option("--warm-up", is_flag=True, help="Compile every kernel now, so that no later process has to.")
+@click.option(
+    "--warm-up", is_flag=True, help="Compile all kernels now, so that later processes start faster."
+)
 def doctor(warm_up: bool) -> None:
     """Check the installation: versions, the cache of compiled kernels, BLAS, threads and cores.
 
-    The exit code is 1 if something is broken. --warm-up compiles what fitting, scoring, explaining and reporting need,
-    with every detector: once per machine, or when a container image is built.
+    The exit code is 1 if there is a problem. --warm-up compiles everything that fitting, scoring, explaining and
+    reporting need, for every detector. Use it once per machine, or when you build a container image.
     """
     for line in (*_versions(), *_processors()):
-        say(line)
+        echo(line)
     if warm_up:
         _warm_up()
     problems = list(_problems())
-    say(_cache_line())
+    echo(_cache_line())
     for problem in problems:
-        say(f"Problem: {problem}")
+        echo(f"Problem: {problem}")
     if problems:
         raise click.exceptions.Exit(1)
-    say("Everything is in order.")
+    echo("No problems found.")
 
 
 def _versions() -> Iterator[str]:
@@ -71,7 +73,7 @@ def _cache_line() -> str:
 
 
 def _problems() -> Iterator[str]:
-    """Yield what is wrong, each with what to do about it."""
+    """Yield the problems, each with a remedy."""
     from importlib.metadata import PackageNotFoundError, requires, version
 
     from packaging.requirements import Requirement
@@ -94,14 +96,14 @@ def _problems() -> Iterator[str]:
 
 
 def _warm_up() -> None:
-    """Use everything once, on a small table."""
+    """Use every detector once on a small table."""
     from dplan.detectors._registry import list_detectors
 
     with stopwatch() as seconds:
         for entry in list_detectors():
             before = seconds()
             _use(entry)
-            say(f"Warmed up {entry.name} in {seconds() - before:.1f} s")
+            echo(f"Warmed up {entry.name} in {seconds() - before:.1f} s")
 
 
 def _use(entry: Entry) -> None:
@@ -111,7 +113,7 @@ def _use(entry: Entry) -> None:
 
     from dplan.tables import fit_table, from_table
     from dplan.tables.chunks import Chunk
-    from dplan.tables.report.facts import gather
+    from dplan.tables.report.data import report_data
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 4))
@@ -122,4 +124,4 @@ def _use(entry: Entry) -> None:
         detector.fit(table, y).anomaly_score(table)
     frame = pl.DataFrame(X, schema=[f"x{i}" for i in range(4)])
     model = fit_table(from_table(frame.with_columns(y=y), "y"), entry.create(random_state=0))
-    gather(model, [Chunk(lambda: frame)])
+    report_data(model, [Chunk(lambda: frame)])

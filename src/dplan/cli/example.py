@@ -1,4 +1,4 @@
-"""``dplan example``: two tables to try the other commands on."""
+"""``dplan example``: write two example tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dplan.cli._shared import examples, say
+from dplan.cli._shared import echo, examples
 
 
 @click.command(
@@ -21,15 +21,15 @@ from dplan.cli._shared import examples, say
     help="Folder to write to.  [default: current folder]",
 )
 def example(output: Path) -> None:
-    """Write forest-train.csv and forest-new.csv, two small tables to try the commands on.
+    """Write forest-train.csv and forest-new.csv, two tables to try the other commands on.
 
-    The first has 60 known anomalies among unlabelled plots of forest; the second has new plots, with their true class
-    in the column "truth".
+    Rows are plots of forest. The first table has 60 known anomalies in the column "label"; the second has new rows,
+    with the true class in the column "truth".
     """
     import polars as pl
 
     from dplan.datasets import scenario
-    from dplan.persistence.atomic import written_whole
+    from dplan.persistence.atomic import atomic_write
 
     task = scenario("covertype-mini/cottonwood-v1", seed=0)
     named = pl.Series("label", [*task.classes]).gather
@@ -41,6 +41,7 @@ def example(output: Path) -> None:
         pl.Series("plot", [f"new-{i:05}" for i in range(len(task.y_test))]), named(task.y_test).alias("truth")
     )
     for name, table in (("forest-train.csv", train), ("forest-new.csv", new)):
-        with written_whole(output / name) as temporary:
+        with atomic_write(output / name) as temporary:
             table.select("plot", pl.exclude("plot")).write_csv(temporary)
-        say(f"Wrote {output / name}: {table.height:,} rows, {table.width} columns.")
+        echo(f"Wrote {output / name}: {table.height:,} rows, {table.width} columns.")
+    echo("Next: dplan fit forest-train.csv --label label --anomaly cottonwood --id plot -o forest.dplan")

@@ -1,4 +1,4 @@
-"""``dplan export``: a model for other runtimes."""
+"""``dplan export``: write a model as an ONNX graph."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dplan.cli._shared import MODEL, OUTPUT, examples, say
+from dplan.cli._shared import MODEL, OUTPUT, echo, examples
 
 
 @click.command(
@@ -16,10 +16,10 @@ from dplan.cli._shared import MODEL, OUTPUT, examples, say
 @click.argument("model", type=MODEL)
 @click.option("--onnx", "output", required=True, type=OUTPUT, help="ONNX file to write.")
 def export(model: Path, output: Path) -> None:
-    """Export MODEL, preparation and detector, as one ONNX graph.
+    """Export MODEL as one ONNX graph: preparation and detector.
 
-    Its inputs are "numbers" (float64: number, flag and date columns, dates as microseconds since 1970, NaN where
-    missing) and "texts" (strings: text columns, empty where missing); its output is "score".
+    The inputs are "numbers" (float64: number, flag and date columns, dates as microseconds since 1970, missing values
+    as NaN) and "texts" (strings: text columns, missing values as empty strings); the output is "score".
     """
     from dplan.persistence.claim import claimed
     from dplan.tables.model import TableModel
@@ -31,4 +31,4 @@ def export(model: Path, output: Path) -> None:
     kinds = [column.kind for column in loaded.preparation.columns_]
     n_texts = kinds.count("text")
     size = f"{output.stat().st_size / 1000:,.0f} kB"
-    say(f"Wrote {output} ({size}); inputs: {len(kinds) - n_texts} numbers, {n_texts} texts.")
+    echo(f"Wrote {output} ({size}); inputs: {len(kinds) - n_texts} number and {n_texts} text columns.")

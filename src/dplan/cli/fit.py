@@ -1,4 +1,4 @@
-"""``dplan fit``: from a table to a model file."""
+"""``dplan fit``: train a model on a table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dplan.cli import _reading
-from dplan.cli._shared import OUTPUT, TABLE, examples, say, stopwatch, training_bar
+from dplan.cli._shared import OUTPUT, TABLE, echo, examples, stopwatch, training_progress
 
 if TYPE_CHECKING:
     from dplan.detectors._base import Detector
@@ -26,10 +26,7 @@ if TYPE_CHECKING:
 @click.argument("table", type=TABLE)
 @click.option("--label", required=True, metavar="COLUMN", help="Column that marks known anomalies.")
 @click.option("-o", "--output", required=True, type=OUTPUT, help="Model file to write.")
-@click.option("--anomaly", multiple=True, metavar="VALUE", help="Label of known anomalies; may be repeated.")
-@click.option(
-    "--unlabelled", multiple=True, metavar="VALUE", help="Label of unlabelled rows; may be repeated."
-)
+@_reading.labels
 @click.option("--drop", multiple=True, metavar="COLUMN", help="Column to ignore; may be repeated.")
 @click.option(
     "--id", "ids", multiple=True, metavar="COLUMN", help="Column that identifies rows; may be repeated."
@@ -48,10 +45,12 @@ if TYPE_CHECKING:
     metavar="NAME=VALUE",
     help="Parameter of the detector; may be repeated.",
 )
-@click.option("--seed", default=0, show_default=True, help="Random seed; the same seed gives the same model.")
-@click.option("--no-estimate", is_flag=True, help="Skip the estimate on held-out rows: twice as fast.")
+@_reading.seed
 @click.option(
-    "--text", multiple=True, metavar="COLUMN", help="Column to keep as text, such as codes; may be repeated."
+    "--no-estimate", is_flag=True, help="Skip the estimate on held-out rows, which takes half of the time."
+)
+@click.option(
+    "--text", multiple=True, metavar="COLUMN", help="Column to read as text, such as codes; may be repeated."
 )
 @_reading.options
 @_reading.input_format
@@ -85,7 +84,7 @@ def fit(
     source, kind = _reading.source(table, form)
     reading_as = _reading.read_options(encoding, missing)
     with claimed(output, _reading.files(table)), stopwatch() as seconds:
-        own = from_table(
+        labelled = from_table(
             source,
             label,
             anomaly=anomaly or None,
@@ -98,11 +97,11 @@ def fit(
             kind=kind,
         )
         reading = seconds()
-        with training_bar(detector) as stage:
-            model = fit_table(own, detector, estimate=not no_estimate, seed=seed, stage=stage)
+        with training_progress(detector) as stage:
+            model = fit_table(labelled, detector, estimate=not no_estimate, seed=seed, stage=stage)
         model.save(output)
-        tell(table.name, model, reading)
-        say(f"Wrote {output} ({output.stat().st_size / 1000:,.0f} kB) in {seconds():.1f} s.")
+        _print_summary("standard input" if str(table) == "-" else table.name, model, reading)
+        echo(f"Wrote {output} ({output.stat().st_size / 1000:,.0f} kB) in {seconds():.1f} s.")
 
 
 def create(name: str, settings: tuple[str, ...], seed: int) -> Detector:
@@ -112,12 +111,12 @@ def create(name: str, settings: tuple[str, ...], seed: int) -> Detector:
     entries = {entry.name.casefold(): entry for entry in list_detectors()}
     if name.casefold() not in entries:
         raise click.UsageError(
-            f"there is no detector {name!r}; there are {', '.join(e.name for e in entries.values())}"
+            f"unknown detector {name!r}; choose from {', '.join(e.name for e in entries.values())}"
         )
     detector: Detector = entries[name.casefold()].create(random_state=seed)
     allowed = sorted(set(detector.get_params()) - {"callback", "random_state"})
     if "n_jobs" in allowed:
-        detector.set_params(n_jobs=-1)  # the command has the machine for itself
+        detector.set_params(n_jobs=-1)  # the command may use the whole machine
     for setting in settings:
         parameter, equals, text = setting.partition("=")
         if not equals or parameter not in allowed:
@@ -126,27 +125,26 @@ def create(name: str, settings: tuple[str, ...], seed: int) -> Detector:
     return detector
 
 
-def tell(name: str, model: TableModel, reading: float) -> None:
-    """Say what was done."""
+def _print_summary(name: str, model: TableModel, reading: float) -> None:
     summary = model.summary
     kinds = ", ".join(f"{n} {kind}" for kind, n in summary["columns"].items())
-    say(f"{name}: {summary['rows']:,} rows; columns: {kinds}; {model.detector.n_features_in_} features.")
-    say("Labels: " + ", ".join(f"{n:,} {label}" for label, n in summary["labels"].items()) + ".")
+    echo(f"{name}: {summary['rows']:,} rows; columns: {kinds}; {model.detector.n_features_in_} features.")
+    echo("Labels: " + ", ".join(f"{n:,} {label}" for label, n in summary["labels"].items()) + ".")
     for column, reason in summary["dropped"].items():
-        say(f"Dropped {column}: {reason}.")
+        echo(f"Dropped {column}: {reason}.")
     found = summary["estimate"]
     if found is not None:
-        say(
+        echo(
             f"Estimate: {found['known']} known anomalies and {found['unlabelled']:,} unlabelled rows were held out. "
             f"Half of these anomalies rank above {found['median_percentile']:.1f} % of the unlabelled rows; "
             f"{found['budget']:,} alerts would find {found['known_in_budget']} of {found['known']} "
-            f"(precision at least {found['known_in_budget'] / found['budget']:.0%}, because unlabelled rows may be "
-            "anomalies too)."
+            f"(precision at least {100 * found['known_in_budget'] / found['budget']:.0f} %, because unlabelled rows "
+            "may be anomalies too)."
         )
         if found["known"] < 10:
-            say("With so few held-out anomalies, this is a rough estimate.")
+            echo("With so few held-out anomalies, this is a rough estimate.")
     seconds = summary["seconds"]
-    say(
+    echo(
         f"Seconds: reading {reading:.1f}, preparing {seconds['preparing']:.1f}, "
         f"estimating {seconds['estimating']:.1f}, training {seconds['training']:.1f}."
     )

@@ -1,4 +1,4 @@
-"""``dplan inspect``: what a model file contains."""
+"""``dplan inspect``: describe a model file."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dplan.cli._shared import MODEL, examples, say
+from dplan.cli._shared import MODEL, echo, examples
 
 if TYPE_CHECKING:
     from dplan.persistence.model_file import Contents
 
 
 @click.command(
-    short_help="Print what a model file contains.",
+    short_help="Describe a model file.",
     epilog=examples("dplan inspect fraud.dplan"),
 )
 @click.argument("model", type=MODEL)
 def inspect(model: Path) -> None:
-    """Print what MODEL contains: detector, settings, columns with their ranges, training."""
-    from dplan.persistence.model_file import read, refusing
+    """Describe MODEL: detector, settings, training, and columns with their ranges."""
+    from dplan.persistence.model_file import model_file_errors, read
 
-    # Only what the file says is read, because importing detectors takes longer than all the rest.
+    # Read only the description, because importing the detectors takes longer than everything else.
     contents = read(model)
-    with refusing(contents.name):
+    with model_file_errors(contents.name):
         for line in _lines(contents):
-            say(line)
+            echo(line)
 
 
 def _lines(contents: Contents) -> list[str]:
@@ -37,7 +37,7 @@ def _lines(contents: Contents) -> list[str]:
         f"Features: {found['n_features']}",
         f"Threshold: {-found['numbers']['offset_']:.6g} (contamination {parameters['contamination']:g})",
     ]
-    if "changed" in found:  # older files do not say what differs
+    if "changed" in found:  # not in older files
         changed = [f"{name}={parameters[name]!r}" for name in found["changed"] if name != "n_jobs"]
         lines.append("Settings that differ from the defaults: " + (", ".join(changed) or "none"))
     if "rows" in summary and "labels" in summary:
@@ -50,7 +50,9 @@ def _lines(contents: Contents) -> list[str]:
             f"{estimate['median_percentile']:.1f} % of unlabelled rows"
         )
     if history:
-        last = ", ".join(f"{name} {_shown(values[-1])}" for name, values in history.items() if values)
+        last = ", ".join(
+            f"{name.replace('_', ' ')} {_shown(values[-1])}" for name, values in history.items() if values
+        )
         lines.append(f"Training: {len(next(iter(history.values())))} rounds; last round: {last}")
     if found.get("members"):
         members = [
@@ -62,12 +64,12 @@ def _lines(contents: Contents) -> list[str]:
 
 
 def _columns(contents: Contents) -> list[str]:
-    from dplan.tables.formatting import number
+    from dplan.tables.formatting import format_number
 
     found = contents.description
     if found["preparation"] is None:
         ranges = _ranges(contents)
-        lines = [f"  {name}: {number(low)} to {number(high)}" for name, low, high in ranges]
+        lines = [f"  {name}: {format_number(low)} to {format_number(high)}" for name, low, high in ranges]
         return ["Features and their ranges in training:", *lines]
     lines = ["Columns:"]
     for column in found["preparation"]["columns"]:
@@ -77,14 +79,16 @@ def _columns(contents: Contents) -> list[str]:
         elif column["kind"] == "date":
             what = "date"
         else:
-            what = f"{column['kind']}, {number(column['minimum'])} to {number(column['maximum'])}"
+            what = (
+                f"{column['kind']}, {format_number(column['minimum'])} to {format_number(column['maximum'])}"
+            )
         lines.append(f"  {column['name']}: {what}")
     dropped = found["summary"].get("dropped", {})
     return lines + [f"  {name}: dropped, {reason}" for name, reason in dropped.items()]
 
 
 def _ranges(contents: Contents) -> list[tuple[str, float, float]]:
-    """Return each feature's name, minimum and maximum; one that never changed has an inverse range of 0."""
+    """Return each feature's name, minimum and maximum; the inverse range of a constant feature is 0."""
     names = contents.description["feature_names"] or range(contents.description["n_features"])
     low, inverse = (contents.tensors[key].tolist() for key in ("column_low_", "column_inverse_"))
     scales: Any = zip(names, low, inverse, strict=True)

@@ -1,4 +1,4 @@
-"""``dplan report``: one offline page about a scored table."""
+"""``dplan report``: an HTML page about a scored table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dplan.cli import _reading
-from dplan.cli._shared import MODEL, OUTPUT, TABLE, examples, say, stopwatch
+from dplan.cli._shared import MODEL, OUTPUT, TABLE, echo, examples, stopwatch
 
 
 @click.command(
@@ -38,12 +38,12 @@ def report(
     missing: tuple[str, ...],
     form: str | None,
 ) -> None:
-    """Score TABLE with MODEL and write an HTML page about the result, which works offline."""
-    from dplan.persistence.atomic import written_whole
+    """Score TABLE with MODEL and write a self-contained HTML page about the result."""
+    from dplan.persistence.atomic import atomic_write
     from dplan.persistence.claim import claimed
     from dplan.tables.chunks import CHUNK_ROWS, chunks
     from dplan.tables.model import TableModel
-    from dplan.tables.report.facts import gather
+    from dplan.tables.report.data import report_data
     from dplan.tables.report.page import page
 
     if anomaly and label is None:
@@ -52,10 +52,10 @@ def report(
     with claimed(output, _reading.files(model, table)), stopwatch() as seconds:
         loaded = TableModel.load(model)
         read = chunks(source, kind, CHUNK_ROWS, _reading.read_options(encoding, missing, loaded))
-        facts = gather(loaded, read, label=label, anomaly=anomaly, n_shown=top)
-        _reading.warn_of_useless(facts.useless)
+        data = report_data(loaded, read, label=label, anomaly=anomaly, n_shown=top)
+        _reading.warn_of_useless(data.useless)
         name = table.name if isinstance(source, Path) else "standard input"
-        text = page(facts, loaded, model_name=model.name, table_name=name)
-        with written_whole(output) as temporary:
+        text = page(data, loaded, model_name=model.name, table_name=name)
+        with atomic_write(output) as temporary:
             temporary.write_text(text, encoding="utf-8")
-        say(f"Wrote {output} ({len(text) / 1000:,.0f} kB; {len(facts.scores):,} rows) in {seconds():.1f} s.")
+        echo(f"Wrote {output} ({len(text) / 1000:,.0f} kB; {len(data.scores):,} rows) in {seconds():.1f} s.")

@@ -1,4 +1,4 @@
-"""``dplan score``: from a model file and a table to a ranked table."""
+"""``dplan score``: score a table with a model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from dplan.cli import _reading
-from dplan.cli._shared import MODEL, examples, progress_bar, say, stopwatch
+from dplan.cli._shared import MODEL, echo, examples, progress_bar, stopwatch
 
 _FORMATS = ("csv", "tsv", "jsonl", "parquet")
 
@@ -29,14 +29,18 @@ _FORMATS = ("csv", "tsv", "jsonl", "parquet")
     "-o", "--output", required=True, help="File to write, folder (if TABLE is one), or - for standard output."
 )
 @click.option(
-    "--keep", multiple=True, metavar="COLUMN", help="Column to copy besides the ids; may be repeated."
+    "--keep", multiple=True, metavar="COLUMN", help="Column to copy in addition to the ids; may be repeated."
 )
 @click.option(
     "--top", type=click.IntRange(1), metavar="K", help="Write only the K highest scores, highest first."
 )
 @click.option("--budget", type=click.IntRange(1), metavar="N", help="Make the N highest scores alerts.")
 @click.option("--threshold", type=float, metavar="SCORE", help="Make scores of at least SCORE alerts.")
-@click.option("--explain", is_flag=True, help="Name the three strongest columns of each alert or --top row.")
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Add the reasons for each alert or --top row (up to three columns).",
+)
 @click.option(
     "--format",
     "form",
@@ -44,7 +48,7 @@ _FORMATS = ("csv", "tsv", "jsonl", "parquet")
     help="Format of standard input and output.  [default: csv]",
 )
 @click.option(
-    "--chunk-rows", default=100_000, show_default=True, type=click.IntRange(1), help="Rows in one chunk."
+    "--chunk-rows", default=100_000, show_default=True, type=click.IntRange(1), help="Rows per chunk."
 )
 @click.option(
     "--jobs", default=2, show_default=True, type=click.IntRange(1), help="Chunks scored at the same time."
@@ -54,7 +58,7 @@ _FORMATS = ("csv", "tsv", "jsonl", "parquet")
     type=click.Choice(["local", "dask"]),
     default="local",
     show_default=True,
-    help="Where to score the parts of a folder.",
+    help="Where to score the files of a folder.",
 )
 @click.option("--scheduler", metavar="ADDRESS", help="Address of the Dask scheduler.")
 @_reading.options
@@ -78,20 +82,20 @@ def score(
     """Score TABLE: a file, a folder or glob pattern of Parquet files, or - for standard input.
 
     The output has the id columns, a score (higher is more anomalous), its percentile among the unlabelled training
-    rows, and whether the row is an alert. If a copied column is already called "score", ours becomes "dplan_score"; the
-    same goes for the others. Tables may be larger than memory. Run an interrupted command again to continue where it
-    stopped.
+    rows, whether the row is an alert and, with --explain, the reasons. If a copied column is already called "score",
+    ours becomes "dplan_score"; the same goes for the others. Tables may be larger than memory. To resume an
+    interrupted run, run the same command again.
     """
-    from dplan.tables.folders import parts_of
     from dplan.tables.model import TableModel
     from dplan.tables.scoring import Options, score_table
+    from dplan.tables.writing import parts_of
 
     if budget is not None and threshold is not None:
-        raise click.UsageError("--budget and --threshold cannot be combined: both define the alerts")
+        raise click.UsageError("--budget and --threshold cannot be combined, because both define the alerts")
     if threshold is not None and not math.isfinite(threshold):
         raise click.UsageError("--threshold must be a finite number")
     if (backend == "dask") != (scheduler is not None):
-        raise click.UsageError("--backend dask and --scheduler ADDRESS must be given together")
+        raise click.UsageError("--backend dask and --scheduler ADDRESS must be used together")
     target = None if output == "-" else Path(output)
     parts = parts_of(table, target)
     if scheduler is not None and (parts is None or target is None):
@@ -110,10 +114,10 @@ def score(
     _reading.warn_of_useless(outcome.useless)
     by = f"the {budget:,} highest scores" if budget else f"scores of at least {outcome.threshold:.6g}"
     resumed = f" ({outcome.resumed:,} chunks scored by an earlier run)" if outcome.resumed else ""
-    say(
+    echo(
         f"Scored {outcome.rows:,} rows in {seconds():.1f} s{resumed}; {outcome.alerts:,} alerts ({by}); "
         f"wrote {'standard output' if target is None else output}.",
-        to_stderr=True,
+        err=True,
     )
 
 

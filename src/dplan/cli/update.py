@@ -1,4 +1,4 @@
-"""``dplan update``: continue training when new labels have arrived."""
+"""``dplan update``: continue training with new labels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dplan.cli import _reading
-from dplan.cli._shared import MODEL, OUTPUT, TABLE, examples, say, stopwatch
+from dplan.cli._shared import MODEL, OUTPUT, TABLE, echo, examples, stopwatch
 
 
 @click.command(
@@ -20,14 +20,11 @@ from dplan.cli._shared import MODEL, OUTPUT, TABLE, examples, say, stopwatch
 @click.argument("model", type=MODEL)
 @click.argument("table", type=TABLE)
 @click.option(
-    "--label", metavar="COLUMN", help="Column that marks known anomalies.  [default: that of dplan fit]"
+    "--label", metavar="COLUMN", help="Column that marks known anomalies.  [default: as in dplan fit]"
 )
-@click.option("--anomaly", multiple=True, metavar="VALUE", help="Label of known anomalies; may be repeated.")
-@click.option(
-    "--unlabelled", multiple=True, metavar="VALUE", help="Label of unlabelled rows; may be repeated."
-)
+@_reading.labels
 @click.option("-o", "--output", type=OUTPUT, help="Model file to write.  [default: replace MODEL]")
-@click.option("--seed", default=0, show_default=True, help="Random seed; the same seed gives the same model.")
+@_reading.seed
 @_reading.options
 @_reading.input_format
 def update(
@@ -44,20 +41,20 @@ def update(
 ) -> None:
     """Continue training MODEL with the rows of TABLE.
 
-    TABLE has new rows, some of them labelled. Training also uses the known anomalies and the sample of unlabelled rows
-    that the model keeps, so that it does not forget them.
+    TABLE has new rows, some of them labelled. Training also uses the known anomalies and unlabelled rows stored in
+    MODEL, so that it does not forget old anomalies.
     """
     from dplan.persistence.claim import claimed
     from dplan.tables import from_table
     from dplan.tables.model import TableModel
-    from dplan.tables.updating import update_table
+    from dplan.tables.updating import update_model
 
     target = output or model
     source, kind = _reading.source(table, form)
     with claimed(target, _reading.files(table)), stopwatch() as seconds:
         old = TableModel.load(model)
         options = _reading.read_options(encoding, missing, old)
-        own = from_table(
+        labelled = from_table(
             source,
             label or old.summary["label"],
             anomaly=anomaly or None,
@@ -67,13 +64,13 @@ def update(
             missing=options.missing,
             kind=kind,
         )
-        with own.located():
-            _reading.warn_of_useless(old.prepare_with_report(own.features)[1].useless())
-        new = update_table(old, own, seed=seed)
+        with labelled.located():
+            _reading.warn_of_useless(old.prepare_with_report(labelled.features)[1].useless())
+        new = update_model(old, labelled, seed=seed)
         new.save(target)
-        labels = ", ".join(f"{n:,} {name}" for name, n in own.counts().items())
-        known = (own.y > 0).nonzero()[0]
-        before, after = (float(m.percentile(m.score(own.features[known])).mean()) for m in (old, new))
-        say(f"{table.name}: {own.features.height:,} rows: {labels}.")
-        say(f"Mean percentile of its known anomalies: {before:.1f} before, {after:.1f} now.")
-        say(f"Wrote {target} in {seconds():.1f} s.")
+        labels = ", ".join(f"{n:,} {name}" for name, n in labelled.counts().items())
+        known = (labelled.y > 0).nonzero()[0]
+        before, after = (float(m.percentile(m.score(labelled.features[known])).mean()) for m in (old, new))
+        echo(f"{table.name}: {labelled.features.height:,} rows: {labels}.")
+        echo(f"Mean percentile of its known anomalies: {before:.1f} before, {after:.1f} now.")
+        echo(f"Wrote {target} in {seconds():.1f} s.")

@@ -1,6 +1,6 @@
-"""The paper's data sets and scenarios: where they come from, how they are split, what is known in each.
+"""The paper's data sets and scenarios: download, loading, splits and labels.
 
-The public names stand in ``__init__.pyi`` and are loaded when they are first used.
+The public names are listed in ``__init__.pyi`` and loaded on first use.
 """
 
 import lazy_loader

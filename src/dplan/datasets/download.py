@@ -1,8 +1,8 @@
-"""Getting a data set from its publisher: a download that survives interruptions, then the prepared file.
+"""Download a data set from its publisher, resumably, and write the prepared file.
 
-What has arrived is in ``NAME.part`` beside the target, with the server's version mark (its ETag or date) in
-``NAME.part.version``. The next attempt requests the rest of that same version; if the server has another one
-now, it sends the whole file and the part starts over.
+Partial downloads are stored in ``NAME.part`` next to the target, with the server's version (its ETag or date) in
+``NAME.part.version``. The next attempt requests the rest of the same version; if the server has a new version, it sends
+the whole file and the download starts over.
 
 Why not pooch: it starts over after every interruption and limits neither time nor size.
 """
@@ -24,11 +24,11 @@ from dplan.datasets.loading import Dataset, data_home, from_source
 from dplan.datasets.publishers import read_raw
 from dplan.datasets.registry import source_of
 from dplan.exceptions import DownloadError
-from dplan.persistence.atomic import written_whole
+from dplan.persistence.atomic import atomic_write
 
 __all__ = ["DownloadError", "Progress", "download", "fetch", "prepare", "sha256_of"]
 
-# Called with the bytes received and the bytes in total, None where the server does not say.
+# Called with the bytes received and the total, or None if the server does not send it.
 Progress = Callable[[int, int | None], None]
 
 _CHUNK = 1 << 16
@@ -63,12 +63,12 @@ def fetch(
     Returns
     -------
     Dataset
-        What is now in the data home.
+        The prepared data set.
     """
     source = source_of(name)
     folder = Path(home) if home is not None else data_home()
     if not source.page:
-        raise ValueError(f"{name!r} comes with the package, there is nothing to fetch")
+        raise ValueError(f"{name!r} comes with the package; there is nothing to download")
     if not source.archive:
         raise DownloadError(by_hand(name))
     base, _, file = source.archive.rpartition("/")
@@ -83,7 +83,7 @@ def fetch(
         return prepare(name, archive.parent, folder)
     except (ValueError, FileNotFoundError) as error:
         archive.unlink()
-        raise DownloadError(f"{url} is not {name}, so the download was deleted: {error}") from error
+        raise DownloadError(f"the file at {url} is not {name} and was deleted: {error}") from error
 
 
 def prepare(name: str, source: str | Path, home: str | Path | None = None) -> Dataset:
@@ -101,7 +101,7 @@ def prepare(name: str, source: str | Path, home: str | Path | None = None) -> Da
     Returns
     -------
     Dataset
-        What was written.
+        The prepared data set.
     """
     folder = Path(home) if home is not None else data_home()
     table = read_raw(name, source)
@@ -109,15 +109,15 @@ def prepare(name: str, source: str | Path, home: str | Path | None = None) -> Da
     dataset = from_source(source_of(name), table, target)  # checks the classes before anything is written
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with written_whole(target) as temporary:
+        with atomic_write(target) as temporary:
             table.write_parquet(temporary, compression="zstd", compression_level=10)
-    except pl.exceptions.PolarsError as error:  # which is how polars reports a full disk
+    except pl.exceptions.PolarsError as error:  # also raised if the disk is full
         raise OSError(f"cannot write {target}: {error}") from error
     return dataset
 
 
 def by_hand(name: str) -> str:
-    """Say how to get a data set without `fetch`.
+    """Return instructions for getting a data set without `fetch`.
 
     Examples
     --------
@@ -145,28 +145,28 @@ def download(
     *,
     sha256: str | None = None,
     progress: Progress | None = None,
-    tries: int = 4,
-    pause: float = 1.0,
+    max_attempts: int = 4,
+    retry_delay: float = 1.0,
     max_bytes: int = _MAX_BYTES,
 ) -> Path:
-    """Download a file, or the rest of it.
+    """Download a file, or resume its download.
 
     Parameters
     ----------
     url : str
         Its address.
     target : path
-        Where it goes. It appears there only when it is complete and, if `sha256` is given, correct.
+        The file to write. It is created only when the download is complete and, if `sha256` is given, correct.
     sha256 : str, optional
-        The hexadecimal checksum that it must have.
+        The expected hexadecimal checksum.
     progress : callable, optional
         Called as ``progress(bytes_received, bytes_in_total_or_None)`` while bytes arrive.
-    tries : int, default=4
-        How often to try; each attempt resumes where the last one stopped.
-    pause : float, default=1.0
-        Seconds before the second attempt; doubled before each further one.
+    max_attempts : int, default=4
+        Maximum number of attempts; each resumes where the last one stopped.
+    retry_delay : float, default=1.0
+        Seconds before the second attempt, doubled before each further one.
     max_bytes : int, default=2**30
-        A larger file is refused.
+        Raise an error for larger files.
 
     Returns
     -------
@@ -176,15 +176,15 @@ def download(
     Raises
     ------
     DownloadError
-        If the server refuses, the connection keeps failing, the file is too large, the disk is full or the checksum
-        is wrong.
+        If the server returns an error, the connection keeps failing, the file is too large, the disk is full or the
+        checksum is wrong.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
-    for attempt in range(tries):
+    for attempt in range(max_attempts):
         if attempt > 0:
-            time.sleep(pause * 2 ** (attempt - 1))
+            time.sleep(retry_delay * 2 ** (attempt - 1))
         try:
             _fetch_rest(url, part, progress, max_bytes)
             break
@@ -199,13 +199,13 @@ def download(
             if error.errno not in _NO_SPACE:
                 raise
             raise DownloadError(
-                f"no space left for {target} after {_size(part):,} bytes: free some space and run the same command "
+                f"no space left for {target} after {_size(part):,} bytes; free some space and run the same command "
                 "again to resume"
             ) from error
     else:
         raise DownloadError(
-            f"the download of {url} failed {tries} times, last with {problem!r}; {_size(part):,} bytes have arrived: "
-            "run the same command again to resume"
+            f"the download of {url} failed {max_attempts} times, last with {problem!r}; {_size(part):,} bytes "
+            "have arrived; run the same command again to resume"
         ) from problem
     if sha256 is not None and (found := sha256_of(part)) != sha256.lower():
         _remove(part)
@@ -233,7 +233,7 @@ def sha256_of(path: str | Path) -> str:
 
 
 def _fetch_rest(url: str, part: Path, progress: Progress | None, max_bytes: int) -> None:
-    """Append what `part` lacks, or start it over where the server cannot or must not resume."""
+    """Append the rest of the file to `part`, or start over if the download cannot be resumed."""
     headers = {"User-Agent": f"dplan/{__version__}", "Accept-Encoding": "identity"}
     there = _size(part)
     version = _version_file(part).read_text() if there and _version_file(part).is_file() else ""
@@ -246,7 +246,7 @@ def _fetch_rest(url: str, part: Path, progress: Progress | None, max_bytes: int)
             raise
         error.close()
         if error.headers.get("Content-Range") == f"bytes */{there}":
-            return  # all of it had arrived, only the renaming was missing
+            return  # complete, only not renamed yet
         _remove(part)
         _fetch_rest(url, part, progress, max_bytes)  # this time without a range
         return
@@ -259,7 +259,7 @@ def _fetch_rest(url: str, part: Path, progress: Progress | None, max_bytes: int)
         if not resumes:
             _remove(part)
             there = 0
-            # A weak ETag does not promise equal bytes, so nothing may be appended because of it.
+            # A weak ETag does not guarantee identical bytes, so it cannot be used to resume.
             etag = response.headers.get("ETag", "")
             version = response.headers.get("Last-Modified", "") if etag.startswith("W/") or not etag else etag
             _version_file(part).write_text(version)
@@ -267,7 +267,7 @@ def _fetch_rest(url: str, part: Path, progress: Progress | None, max_bytes: int)
         total = there + int(length) if length is not None else None
         _check_size(url, part, total or there, max_bytes)
         with open(part, "ab") as file:
-            while chunk := response.read1(_CHUNK):  # what has arrived, without waiting for more
+            while chunk := response.read1(_CHUNK):  # returns what has arrived, without waiting for more
                 there += len(chunk)
                 _check_size(url, part, there, max_bytes)
                 file.write(chunk)

@@ -1,4 +1,4 @@
-"""Loading one of the paper's data sets as a table of features and a column of classes."""
+"""Load a data set as a table of features and a column of classes."""
 
 import os
 from collections.abc import Mapping
@@ -26,12 +26,12 @@ class Dataset:
     Attributes
     ----------
     source : Source
-        Facts about the data set: ``source.label``, ``source.table_1``, ``source.cap``, …
+        Facts about the data set: ``source.label``, ``source.table_1``, ``source.max_rows_per_class``, …
     features : polars.DataFrame
-        The columns before preparing, one row per instance; texts are `polars.Enum` over the levels of the
-        whole table, so that one-hot encoding gives the same columns whatever rows are drawn.
+        The columns before preparation; text columns are `polars.Enum` with the levels of the whole table, so that
+        one-hot encoding gives the same features for any choice of rows.
     labels : polars.Series
-        The label column as the file has it; `classes` gives the names.
+        The label column of the file; `classes` has the names.
     path : pathlib.Path
         The file or folder that was read.
     """
@@ -43,17 +43,17 @@ class Dataset:
 
     @property
     def name(self) -> str:
-        """The name that `load` takes."""
+        """The argument of `load`."""
         return self.source.name
 
     @property
     def normal(self) -> tuple[str, ...]:
-        """The classes that are normal."""
+        """The normal classes."""
         return self.source.normal
 
     @property
     def anomalies(self) -> tuple[str, ...]:
-        """The classes that the paper treats as anomalies; its experiments leave out all others."""
+        """The anomaly classes of the paper; its experiments omit all other classes."""
         return self.source.anomalies
 
     @property
@@ -74,7 +74,7 @@ class Dataset:
 
     @cached_property
     def partial(self) -> tuple[str, ...]:
-        """What is missing compared with the paper's Table 1, one sentence each; empty if nothing is."""
+        """What is missing compared with the paper's Table 1; empty if nothing is."""
         found = self.counts()
         sentences = [
             f"class {name}: {found[name]:,} of {expected:,} rows"
@@ -87,7 +87,7 @@ class Dataset:
 
     @property
     def dimensions(self) -> int:
-        """Columns after one-hot encoding, the paper's D.
+        """Number of features after one-hot encoding, the paper's D.
 
         Examples
         --------
@@ -108,7 +108,7 @@ class Dataset:
     @cached_property
     def copy_groups(self) -> NDArray[np.int64]:
         """Per row: a number that rows with equal features share, counted in order of first appearance."""
-        # Two different rows with one 64-bit hash would only be kept together in a split, which harms nothing.
+        # A hash collision would only keep two different rows together in a split, which is harmless.
         _, first, inverse = np.unique(hashes(self.features), return_index=True, return_inverse=True)
         rank = np.empty(len(first), dtype=np.int64)
         rank[np.argsort(first)] = np.arange(len(first))
@@ -117,11 +117,11 @@ class Dataset:
 
     @cached_property
     def sorted_hashes(self) -> NDArray[np.uint64]:
-        """The hashes of all rows, in order of size, to look up whether a row stands in the table."""
+        """The sorted hashes of all rows, to look up whether a row is in the table."""
         return np.sort(hashes(self.features))
 
     def counts(self) -> dict[str, int]:
-        """Rows per class, the normal classes counted together as ``"normal"``, unused classes left out.
+        """Rows per class, all normal classes together as ``"normal"``, without unused classes.
 
         Examples
         --------
@@ -178,7 +178,7 @@ def load(name: str, home: str | Path | None = None) -> Dataset:
         folder = Path(home) if home is not None else data_home()
         raise FileNotFoundError(
             f"data set {name!r} is not in {folder}: run `dplan data fetch {name}`, "
-            "or set DPLAN_DATA_HOME to the folder that holds it"
+            "or set DPLAN_DATA_HOME to its folder"
         )
     if place.is_dir():
         return from_source(source_of(name), read_raw(name, place), place)
@@ -219,19 +219,19 @@ def _load_prepared(name: str, place: Path, mtime_ns: int, size: int) -> Dataset:
 
 
 def hashes(features: pl.DataFrame) -> NDArray[np.uint64]:
-    """Return a number for each row that equal rows share; valid within one process only."""
+    """Return a hash of each row; valid within one process only."""
     numbers: NDArray[np.uint64] = features.hash_rows().to_numpy()
     return numbers
 
 
 def from_source(source: Source, table: pl.DataFrame, path: Path) -> Dataset:
-    """Split a table that holds `source` into features and labels."""
+    """Split the table of a data set into features and labels."""
     if source.label not in table.columns:
         raise ValueError(
-            f"{path} has no column {source.label!r}, so it does not hold {source.name}; "
+            f"{path} has no column {source.label!r}, so it is not {source.name}; "
             f"remove it and run `dplan data fetch {source.name}`"
         )
-    features = table.drop(source.label, *source.aside, strict=False)
+    features = table.drop(source.label, *source.ignored_columns, strict=False)
     texts = [name for name, dtype in features.schema.items() if dtype == pl.String]
     features = features.with_columns(
         features[name].cast(pl.Enum(features[name].unique().drop_nulls().sort())) for name in texts
@@ -240,7 +240,7 @@ def from_source(source: Source, table: pl.DataFrame, path: Path) -> Dataset:
     unknown = set(labels.unique()) - set(source.class_names)
     if unknown:
         raise ValueError(
-            f"{path}: column {source.label!r} holds {', '.join(map(repr, unknown))}, "
+            f"{path}: column {source.label!r} contains {', '.join(map(repr, unknown))}, "
             f"which is not a class of {source.name}"
         )
     return Dataset(source, features, labels, path)

@@ -1,6 +1,6 @@
-"""Finding the publishers' own files, also in archives, and reading them into one table per data set.
+"""Find the publishers' files, also in archives, and read them into one table per data set.
 
-Row counts are checked, so that a truncated file is never taken for a complete one.
+Row counts are checked, so that a truncated file is never mistaken for a complete one.
 """
 
 import gzip
@@ -29,7 +29,7 @@ RAW_FILES: Mapping[str, tuple[str, ...]] = {
     "covertype": ("covtype.data",),
 }
 
-# The number of rows of each file; it also tells which of UNSW's two a file is.
+# The number of rows of each file; it also identifies the two files of UNSW-NB15.
 _ROWS = {
     "ann-train.data": 3_772,
     "ann-test.data": 3_428,
@@ -81,7 +81,7 @@ class RawFile:
     _members: tuple[str, ...] = ()  # the way through nested zip archives, if any
 
     def read(self) -> bytes:
-        """Return its bytes, decompressed; a file that cannot be read is a ValueError that says what to do."""
+        """Return its decompressed bytes, or raise a ValueError with advice."""
         try:
             data = self._path.read_bytes()
             for member in self._members:
@@ -93,10 +93,10 @@ class RawFile:
         except _UNREADABLE as error:
             if isinstance(error, RuntimeError) and "encrypted" in str(error):
                 raise ValueError(f"{self.place} is encrypted: extract the archive first") from error
-            raise ValueError(f"{self.place} is damaged ({error}): remove it and fetch it again") from error
+            raise ValueError(f"{self.place} is damaged ({error}); delete it and download it again") from error
         if len(data) > _MAX_BYTES:
             raise ValueError(
-                f"{self.place} has more than {_MAX_BYTES:,} bytes, so it cannot be what its name says"
+                f"{self.place} has more than {_MAX_BYTES:,} bytes, so it is not the expected file"
             )
         return data
 
@@ -136,7 +136,7 @@ def _walk(folder: Path) -> Iterator[RawFile]:
             with zipfile.ZipFile(path) as archive:
                 yield from _inside(archive, path, ())
         except _UNREADABLE:
-            continue  # incomplete, encrypted or not a zip at all; the error names the files that are missing then
+            continue  # incomplete, encrypted or not a zip file; the files in it count as missing
 
 
 def _paths(folder: Path, depth: int) -> Iterator[Path]:
@@ -166,7 +166,7 @@ def _plain_name(name: str) -> str:
 
 
 def missing_raw_files(name: str, folder: Path) -> list[str]:
-    """List the files of a data set that a folder lacks; for UNSW-NB15 one of the two is enough.
+    """List the missing files of a data set in a folder; for UNSW-NB15 one of the two is enough.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def read_raw(name: str, folder: str | Path) -> pl.DataFrame:
     missing = missing_raw_files(name, folder)
     if missing:
         raise FileNotFoundError(
-            f"{folder} lacks {', '.join(missing)} of {name} (plain, .gz or in an unencrypted .zip)"
+            f"missing files of {name} in {folder}: {', '.join(missing)} (plain, .gz or in an unencrypted .zip)"
         )
     return _READERS[name](find_files(folder, RAW_FILES[name]))
 
@@ -230,7 +230,7 @@ def _read_unsw_nb15(files: Mapping[str, RawFile]) -> pl.DataFrame:
         partition = _UNSW_PARTITIONS[table.height]
         if partition in tables:
             raise ValueError(
-                f"{file.place} holds the {partition} partition, and so does another file beside it"
+                f"{file.place} is the {partition} partition, and so is another file in the same folder"
             )
         tables[partition] = table.with_columns(pl.lit(partition).alias("partition"))
     return pl.concat([tables[partition] for partition in ("testing", "training") if partition in tables])
@@ -293,7 +293,7 @@ def _csv(data: bytes, schema: Schema, place: str, *, has_header: bool, separator
 
 
 def _whitespace_table(file: RawFile, schema: Schema) -> pl.DataFrame:
-    """Read numbers that are separated by any number of spaces, one row a line."""
+    """Read numbers separated by any number of spaces, one row per line."""
     lines = [b" ".join(line.split()) for line in file.read().splitlines() if line.strip()]
     for number, line in enumerate(lines, start=1):
         if line.count(b" ") != len(schema) - 1:
@@ -309,7 +309,7 @@ def _lines(file: RawFile) -> list[str]:
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Add a number to repeated names, which HAR has."""
+    """Make repeated names distinct, which HAR has."""
     seen: dict[str, int] = {}
     result = []
     for name in names:

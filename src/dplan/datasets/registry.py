@@ -1,4 +1,4 @@
-"""Facts about the data sets, from the paper and the publishers: Table 1, names, licences, addresses."""
+"""Metadata of the data sets, from the paper and the publishers: classes, counts, licences, addresses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -8,39 +8,39 @@ __all__ = ["CATALOG", "Source", "source_of"]
 
 @dataclass(frozen=True)
 class Source:
-    """One data set: how its classes are read and what the paper's Table 1 says of it.
+    """Metadata of a data set.
 
     Attributes
     ----------
     name : str
-        The name that `dplan.datasets.load` takes.
+        The argument of `dplan.datasets.load`.
     label : str
-        The column that holds the class.
+        The column with the class.
     class_names : mapping
-        The value in the label column → the name of the class used here (the paper's, in lower case).
+        Value of the label column → class name (the paper's, in lower case).
     normal : tuple of str
-        The class names that are normal.
+        Names of the normal classes.
     anomalies : tuple of str
-        The anomaly classes, in the paper's order; class number k of a scenario is the k-th of them.
+        The anomaly classes, in the paper's order; class k of a scenario is the k-th of them.
     table_1 : mapping
         Rows per class in the paper's Table 1; ``"normal"`` counts all normal classes together.
-    cap : int or None
-        At most so many rows of an anomaly class are used (paper, appendix).
+    max_rows_per_class : int or None
+        Maximum number of rows used of each anomaly class (appendix of the paper).
     n_features : int
         Columns before one-hot encoding.
     dimensions : int
         The paper's D, after one-hot encoding.
-    aside : tuple of str
+    ignored_columns : tuple of str
         Columns that are neither features nor the label.
     sha256 : str or None
-        Of the prepared Parquet file that the project's own results were produced with.
+        Checksum of the prepared Parquet file that the project's results were produced with.
     page, archive : str
-        The publisher's web page, and the address of the archive; empty where the publisher requires a form. There
-        are no checksums, because the publisher gives none: what arrives is checked by rows, columns and classes.
+        The publisher's web page, and the address of the archive, empty if the publisher requires a form. Publishers
+        give no checksums, so downloads are checked by rows, columns and classes.
     citation, licence : str
         What to cite, and the terms of use.
     version : int
-        Raised by hand when the same file and seed give other rows or features: recorded benchmark cells belong to it.
+        Increased by hand when the same file and seed give different rows or features; recorded cells depend on it.
     """
 
     name: str
@@ -53,8 +53,8 @@ class Source:
     dimensions: int
     citation: str
     licence: str
-    cap: int | None = None
-    aside: tuple[str, ...] = ()
+    max_rows_per_class: int | None = None
+    ignored_columns: tuple[str, ...] = ()
     sha256: str | None = None
     page: str = ""
     archive: str = ""
@@ -88,10 +88,10 @@ _UNSW_NB15 = Source(
         "generic": 3_000,
         "reconnaissance": 3_000,
     },
-    cap=3_000,
+    max_rows_per_class=3_000,
     n_features=42,
     dimensions=196,
-    aside=("id", "label", "partition"),
+    ignored_columns=("id", "label", "partition"),
     citation="N. Moustafa and J. Slay, UNSW-NB15, UNSW Canberra, 2015",
     licence="free for academic research; commercial use by agreement with the authors",
     page="https://research.unsw.edu.au/projects/unsw-nb15-dataset",
@@ -128,7 +128,7 @@ _HAR = Source(
     normal=("walking", "sitting", "standing", "laying"),
     anomalies=("downstairs", "upstairs"),
     table_1={"normal": 7_349, "downstairs": 150, "upstairs": 150},
-    cap=150,
+    max_rows_per_class=150,
     n_features=561,
     dimensions=561,
     citation="D. Anguita et al., Human Activity Recognition Using Smartphones, ESANN 2013",
@@ -176,7 +176,7 @@ CATALOG = {s.name: s for s in (_UNSW_NB15, _ANNTHYROID, _HAR, _COVERTYPE, _COVER
 
 
 def source_of(name: str) -> Source:
-    """Return the facts about a data set; an unknown name is an error that lists the known ones.
+    """Return the metadata of a data set.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """The paper's experiments by name: 13 data sets with one known class, 35 with more, and six pollution rates.
 
-An id says what is known and how polluted the unlabelled rows are; which rows are drawn also depends on the
-seed and the protocol. If a rule changes so that other rows are drawn, ids get a new version.
+An id determines the known classes and the contamination of the unlabelled rows; the seed and the protocol determine the
+rows. If a rule changes so that different rows are drawn, ids get a new version.
 
 ===============================  =====================================================================
 ``unsw_nb15/dos-v1``             Scenario I: DoS is known, 2 % of the unlabelled rows are anomalies
@@ -21,13 +21,13 @@ from dplan.datasets.splits import Stream
 __all__ = ["ScenarioId", "scenario_id", "scenarios"]
 
 _VERSION = 1
-_POLLUTION = (2, 4, 6, 8, 10, 12)  # per cent
+_POLLUTION = (2, 4, 6, 8, 10, 12)  # percent
 _DEFAULT_POLLUTION = 0.02
 
 
 @dataclass(frozen=True)
 class ScenarioId:
-    """What an id stands for.
+    """The meaning of a scenario id.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class ScenarioId:
     known : tuple of str
         Anomaly classes with labelled rows, in the order in which they were added.
     contamination : float
-        Anomalies among the unlabelled rows, as a share of them.
+        Fraction of anomalies among the unlabelled rows.
     experiment : {"one-class", "more-classes", "pollution"}
         The paper's Scenario I, Scenario II, or the pollution experiment.
     """
@@ -81,7 +81,7 @@ def scenarios(experiment: str | None = None, dataset: str | None = None) -> list
 
 
 def scenario_id(id: str) -> ScenarioId:
-    """Return what an id stands for; an unknown id is an error with examples of known ones.
+    """Return the meaning of a scenario id.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Drawing rows at random: the same seed gives the same rows on every machine and with every version of NumPy.
+"""Draw rows at random: the same seed gives the same rows on every machine and with every version of NumPy.
 
-NumPy keeps the raw output of its bit generators stable, but not its `permutation` and `choice`; so
-everything here is an ordering by raw random numbers.
+NumPy guarantees the raw output of its bit generators, but not `permutation` and `choice`, so everything here sorts by
+raw random numbers.
 """
 
 import numpy as np
@@ -13,12 +13,12 @@ Rows = NDArray[np.int64]
 
 
 class Stream:
-    """A source of random orders for one purpose, independent of all streams with another key.
+    """A random stream for one purpose, independent of all streams with a different key.
 
     Parameters
     ----------
     *key : int
-        Non-negative numbers that name the stream.
+        Non-negative numbers that identify the stream.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class Stream:
 def split_by_class(
     classes: NDArray[np.int64], groups: NDArray[np.int64], share: float, stream: Stream
 ) -> NDArray[np.bool_]:
-    """Choose `share` of the rows of each class for the test, without separating copies of a row.
+    """Choose a fraction of the rows of each class for the test set, without separating copies of a row.
 
     Whole groups of equal rows are taken, up to `share` of them, unless a class would get more than its share;
     rows without a copy fill the rest, so each class reaches its share exactly unless it has too few of those.
@@ -64,14 +64,14 @@ def split_by_class(
     groups : ndarray of int
         Rows with equal features have equal numbers.
     share : float
-        Share of each class that goes to the test.
+        Fraction of each class in the test set.
     stream : Stream
-        The randomness.
+        Random stream.
 
     Returns
     -------
     ndarray of bool
-        Whether the row belongs to the test.
+        Whether the row is in the test set.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def split_by_class(
 
 
 def equal_shares(total: int, available: list[int]) -> list[int]:
-    """Divide `total` among classes as equally as what is available allows.
+    """Divide `total` among classes as equally as possible.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def equal_shares(total: int, available: list[int]) -> list[int]:
     shares = [0] * len(available)
     left = total
     by_size = sorted(range(len(available)), key=available.__getitem__)
-    for n_before, k in enumerate(by_size):  # what a small class cannot give, the larger ones do
+    for n_before, k in enumerate(by_size):  # larger classes make up for small ones
         shares[k] = min(available[k], left // (len(available) - n_before))
         left -= shares[k]
     return shares

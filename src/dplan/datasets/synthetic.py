@@ -1,7 +1,6 @@
-"""Synthetic anomalies, for pollution beyond what a data set's real anomalies can give.
+"""Synthetic anomalies, for more pollution than a data set has real anomalies.
 
-As the authors' group does in DevNet: a real training anomaly with 5 % of its features swapped for another
-one's.
+As in DevNet, by the same group: a real training anomaly with 5 % of its features taken from another one.
 """
 
 import numpy as np
@@ -13,7 +12,7 @@ from dplan.datasets.splits import Rows, Stream
 __all__ = ["synthetic_anomalies"]
 
 _SWAPPED_SHARE = 0.05
-_BATCH = 1024  # made at a time, whatever is asked for, so that asking for more only adds rows
+_BATCH = 1024  # a constant, so that the first rows do not depend on `n`
 _MAX_BARREN_BATCHES = 50
 
 
@@ -22,7 +21,7 @@ def synthetic_anomalies(
 ) -> tuple[pl.DataFrame | None, Rows]:
     """Make `n` rows, each a row of `pool` with 5 % of its features (at least one) from another row of `pool`.
 
-    A made row that equals a row of the table is drawn again: it would be a copy, perhaps of a test row.
+    A row that is equal to a row of the table is drawn again, because it could be a copy of a test row.
 
     Parameters
     ----------
@@ -33,14 +32,14 @@ def synthetic_anomalies(
     n : int
         Rows to make.
     stream : Stream
-        The randomness.
+        Random stream.
 
     Returns
     -------
     features : polars.DataFrame or None
-        The made rows with the columns of ``dataset.features``; None if `n` is 0.
+        The new rows with the columns of ``dataset.features``; None if `n` is 0.
     origins : ndarray of int
-        The row of `pool` that each was made from, whose class it has.
+        The row of `pool` that each was made from, which has the same class.
     """
     if n <= 0:
         return None, np.empty(0, dtype=np.int64)

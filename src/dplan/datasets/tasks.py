@@ -1,10 +1,10 @@
-"""Building one of the paper's experiments: a few labelled anomalies, polluted unlabelled rows, and a test.
+"""Build one of the paper's experiments: a few labelled anomalies, contaminated unlabelled rows, and a test set.
 
-The rules are readings 17 to 22 of the paper: 80 % of each class for training and 20 % for the test; 60
-labelled rows per known class; anomalies of all classes in equal shares among the unlabelled rows; synthetic
-ones where real ones run out. Every draw has a stream of its own, so experiments that differ in one point
-share everything else: all scenarios of a data set have one test set, Scenario II adds labelled rows to
-those of Scenario I, and a higher pollution adds anomalies to a lower one.
+The rules are readings 17 to 22 of the paper: 80 % of each class for training and 20 % for the test set; 60 labelled
+rows per known class; equal numbers of anomalies of all classes among the unlabelled rows; synthetic anomalies if there
+are too few real ones. Every draw has its own random stream, so experiments that differ in one setting share everything
+else: all scenarios of a data set have the same test set, Scenario II adds labelled rows to those of Scenario I, and
+more pollution adds anomalies to less.
 """
 
 from dataclasses import dataclass, field
@@ -26,13 +26,13 @@ __all__ = ["Protocol", "Task", "scenario"]
 Protocol = Literal["fixed", "resampled"]
 
 _TEST_SHARE = 0.2
-# One number per kind of draw keeps the streams apart.
+# One stream per kind of draw.
 _CAP, _SPLIT, _ANOMALIES, _TRAINING_ORDER, _TEST_ORDER, _SYNTHETIC = range(10, 16)
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One experiment: what a detector learns from and what it is tested on.
+    """One experiment: training rows and test rows.
 
     Attributes
     ----------
@@ -48,12 +48,12 @@ class Task:
         Training labels: 0 for unlabelled, k for a labelled anomaly of class k.
     rows, rows_test : ndarray of int
         The row of ``dataset.features`` behind each training and test row; -1 for synthetic rows.
-    hidden_classes : ndarray of int
-        What each training row really is: 0 normal, k anomaly of class k. For evaluation, never for learning.
+    true_classes : ndarray of int
+        The true class of each training row: 0 for normal, k for an anomaly of class k. Only for evaluation.
     y_test : ndarray of int
         Class numbers of the test rows.
     notes : tuple of str
-        Where there were fewer rows than requested, one sentence each.
+        Classes with fewer rows than requested, one sentence each.
     """
 
     id: str
@@ -64,7 +64,7 @@ class Task:
     known: tuple[int, ...]
     y: NDArray[np.int64] = field(repr=False)
     rows: Rows = field(repr=False)
-    hidden_classes: NDArray[np.int64] = field(repr=False)
+    true_classes: NDArray[np.int64] = field(repr=False)
     rows_test: Rows = field(repr=False)
     y_test: NDArray[np.int64] = field(repr=False)
     notes: tuple[str, ...] = ()
@@ -97,12 +97,12 @@ class Task:
 
     @property
     def partial(self) -> tuple[str, ...]:
-        """What the data set lacks compared with the paper's Table 1."""
+        """What is missing compared with the paper's Table 1."""
         return self.dataset.partial
 
     @cached_property
     def features(self) -> pl.DataFrame:
-        """The training rows before preparing."""
+        """The training rows before preparation."""
         real = self.dataset.features[self.rows[self.rows >= 0]]
         if self._synthetic is None:
             return real
@@ -114,7 +114,7 @@ class Task:
 
     @property
     def features_test(self) -> pl.DataFrame:
-        """The test rows before preparing."""
+        """The test rows before preparation."""
         return self.dataset.features[self.rows_test]
 
     @cached_property
@@ -129,7 +129,7 @@ class Task:
 
     @cached_property
     def X_test(self) -> NDArray[np.float32]:
-        """Test rows, prepared as the training rows are; values beyond their range lie beyond [0, 1]."""
+        """Test rows, prepared like the training rows; values may be outside [0, 1]."""
         return np.ascontiguousarray(self.preparer.transform(self.features_test))
 
 
@@ -147,19 +147,19 @@ def scenario(
     Parameters
     ----------
     id : str
-        What is known and how polluted the unlabelled rows are; `scenarios` lists all ids.
+        A scenario id; `scenarios` lists all of them.
     seed : int, default=0
-        With ``resampled``, every seed draws other rows. With ``fixed``, all seeds give the same rows and
-        only the detector's own randomness is left to vary.
+        With ``resampled``, every seed draws different rows. With ``fixed``, all seeds give the same rows, and only the
+        detector's randomness varies.
     protocol : {"resampled", "fixed"}, default="resampled"
-        ``fixed`` explains the paper's small standard deviations; ``resampled`` is the more honest one.
+        ``fixed`` explains the paper's small standard deviations; ``resampled`` is more realistic.
     n_labelled : int, default=60
         Labelled anomalies per known class. If a class has fewer training rows, all of them are used and
         ``task.notes`` says so.
     contamination : float, optional
-        Anomalies among the unlabelled rows, as a share of them; default: what the id says.
+        Fraction of anomalies among the unlabelled rows; default: that of the scenario.
     dataset : Dataset, optional
-        The data set if it is loaded already.
+        The data set, if it is already loaded.
 
     Returns
     -------
@@ -197,7 +197,7 @@ def scenario(
                 f"class {name}: {len(order)} labelled rows instead of {n}, all that the training rows have"
             )
         labelled.append(order[:n])
-        # From the other end of the same order, so that labelling more rows hardly changes what pollutes.
+        # From the other end of the same order, so that labelling more rows hardly changes the contaminants.
         unlabelled_anomalies.append(order[n:][::-1])
 
     normal = training[classes[training] == 0]
@@ -222,7 +222,7 @@ def scenario(
         known=known,
         y=np.concatenate([classes[labelled_rows], np.zeros(len(unlabelled_rows), dtype=np.int64)]),
         rows=np.concatenate([labelled_rows, unlabelled_rows[order]]),
-        hidden_classes=np.concatenate([classes[labelled_rows], unlabelled_classes[order]]),
+        true_classes=np.concatenate([classes[labelled_rows], unlabelled_classes[order]]),
         rows_test=test,
         y_test=classes[test],
         notes=tuple(notes),
@@ -231,7 +231,7 @@ def scenario(
 
 
 def _places(unlabelled_rows: Rows, order: Rows) -> Rows:
-    """Return the order in which the shuffled rows use the synthetic ones, which were last before."""
+    """Return the order of the synthetic rows after shuffling."""
     n_real = int((unlabelled_rows >= 0).sum())
     called: Rows = order[order >= n_real] - n_real
     return called
@@ -243,8 +243,8 @@ def _split(dataset: Dataset, seed: int) -> tuple[Rows, Rows]:
     kept: list[Rows] = []
     for k in range(len(dataset.anomalies) + 1):
         rows = np.flatnonzero(classes == k)
-        if k > 0 and dataset.source.cap is not None:
-            rows = Stream(seed, _CAP, k).shuffled(rows)[: dataset.source.cap]
+        if k > 0 and dataset.source.max_rows_per_class is not None:
+            rows = Stream(seed, _CAP, k).shuffled(rows)[: dataset.source.max_rows_per_class]
         kept.append(rows)
     rows = np.sort(np.concatenate(kept))
     in_test = split_by_class(classes[rows], dataset.copy_groups[rows], _TEST_SHARE, Stream(seed, _SPLIT))

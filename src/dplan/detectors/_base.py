@@ -1,9 +1,12 @@
-"""What all detectors share: the scikit-learn shell around `_fit` and `_score`, and what other rooms may ask of one.
+"""The base class of all detectors: the scikit-learn interface around `_fit` and `_score`.
 
-``docs/adding-a-detector.md`` shows how to write one.
+``docs/adding-a-detector.md`` shows how to write a detector.
 """
 
+import inspect
 import logging
+import re
+import sys
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -20,24 +23,51 @@ from dplan._kernels.blas import single_threaded_blas
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.scaling import arrange, column_scale, no_scale, score_in_blocks
 from dplan.detectors._checks import (
+    advise_on_text_columns,
     as_generator,
     check_flag,
     check_labels,
+    check_not_diverged,
     check_number,
-    explain_texts,
     usable_labels,
 )
 from dplan.detectors._saving import COLUMNS, Array, Field, Number, save
 from dplan.detectors._terms import ScoreTerm, Term
+from dplan.exceptions import NonFiniteScoreError
 
 logger = logging.getLogger("dplan")
 
 Callback = Callable[[Any, Mapping[str, float]], bool | None]
 Indices = NDArray[np.int64]
 
-# Threshold and percentiles are quantiles of the scores of unlabelled rows; that many rows fix them well enough.
+# Threshold and percentiles are quantiles of the scores of unlabelled rows; this many rows are enough.
 _REFERENCE_ROWS = 50_000
 _SHARES = np.linspace(0, 1, 1001)
+
+_COMMON_PARAMETERS = {
+    "scale": """scale : bool, default=True
+    Scale every column to [0, 1] using the training rows.""",
+    "contamination": """contamination : float, default=0.02
+    Fraction of rows like the unlabelled ones that `predict` reports as anomalies. Only affects the threshold.""",
+    "random_state": """random_state : int, RandomState, Generator or None, default=None
+    Seed. The same seed gives bit-identical results.""",
+    "callback": """callback : callable or None, default=None
+    Called after each {round_name} as ``callback(detector, metrics)``. The detector can already score rows; `metrics`
+    is the latest entry of `history_`. If it returns True, training stops.""",
+    "verbose": """verbose : int, default=0
+    If non-zero, print one line per {round_name}, or log it if the logger "dplan" is set up.""",
+}
+
+
+def _with_common_parameters(doc: str | None, round_name: str) -> str | None:
+    """Add the common parameters that the Parameters section of a docstring does not describe itself."""
+    head, heading, rest = inspect.cleandoc(doc or "").partition("Parameters\n----------\n")
+    if not heading:
+        return doc
+    own, *others = re.split(r"\n\n(?=\w+\n---)", rest, maxsplit=1)
+    missing = [text for name, text in _COMMON_PARAMETERS.items() if not re.search(rf"(?m)^{name} :", own)]
+    parameters = "\n".join([own.rstrip(), *missing]).replace("{round_name}", round_name)
+    return "\n\n".join([head + heading + parameters, *others])
 
 
 class MemberKind(NamedTuple):
@@ -45,7 +75,7 @@ class MemberKind(NamedTuple):
 
     name: str
     n_members: int
-    weight: float  # in the score, all members of the kind together
+    weight: float  # total weight of these members in the score
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
@@ -53,22 +83,23 @@ class MemberKind(NamedTuple):
 class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
     """A scikit-learn outlier detector that may learn from labelled anomalies.
 
-    Subclasses declare their own parameters as a dataclass does, say in `_saved` what their fit leaves behind, and write
-    `_check_parameters`, `_fit` and `_score`. Everything else has a default that they may replace.
+    Subclasses declare their own parameters like the fields of a dataclass, list their fitted attributes in `_saved`,
+    and implement `_check_parameters`, `_fit` and `_score`. Everything else has a default that they may override.
     """
 
     uses_labels = True
     is_random = True  # whether the seed makes a difference
-    version = 1  # of the scores: raised by hand when the same seed gives other ones
-    round_name = "round"  # what an entry of `history_` stands for
+    version = 1  # increased by hand when the same seed gives different scores
+    round_name = "round"  # what an entry of `history_` describes
 
     _saved: ClassVar[dict[str, Field]] = {
         "offset_": Number(),
-        "column_low_": Array(np.float64, (COLUMNS,)),
-        "column_inverse_": Array(np.float64, (COLUMNS,)),
+        "column_low_": Array(np.float64, (COLUMNS,), largest=sys.float_info.max),
+        "column_inverse_": Array(np.float64, (COLUMNS,), lowest=0.0, largest=sys.float_info.max),
         "score_quantiles_": Array(np.float64, (len(_SHARES),), optional=True),
     }
-    _renamed: ClassVar[Mapping[str, str]] = {}  # parameters that older files know by another name
+    # Old name: new name, of parameters and fitted attributes in older files.
+    _renamed: ClassVar[Mapping[str, str]] = {}
 
     scale: bool = True
     contamination: float = 0.02
@@ -77,20 +108,21 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     verbose: int = 0
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Make the constructor from the annotated fields of the class, each a parameter."""
+        """Make the constructor from the annotated fields, and document the parameters that all detectors have."""
         super().__init_subclass__(**options)
         dataclass(kw_only=True, eq=False, repr=False)(cls)
+        cls.__doc__ = _with_common_parameters(cls.__doc__, cls.round_name)
 
     @abstractmethod
     def _check_parameters(self) -> None:
-        """Raise if a parameter of the subclass makes no sense."""
+        """Raise if a parameter of the subclass is invalid."""
 
     @abstractmethod
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> Indices | None:
-        """Learn; call `self._arrange` for scaled float32 rows and `self._record` after each round.
+        """Fit; call `self._arrange` for scaled float32 rows and `self._record` after each round.
 
-        If rows are kept that others are compared with, return their numbers: they are at no distance from themselves,
-        so threshold and percentiles must not come from them.
+        If the detector stores rows and measures distances to them, return their indices: a stored row has a distance
+        of zero to itself, so threshold and percentiles must not come from these rows.
         """
 
     @abstractmethod
@@ -102,35 +134,44 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return [ScoreTerm(self._score)]
 
     def _embed(self, rows: Floats) -> Floats:
-        """Return the representation of scaled rows in which the report maps them."""
+        """Return the representation of scaled rows that the report's map shows."""
         return rows
 
     def _member_kinds(self) -> list[MemberKind]:
-        """Return the kinds of members that the score is made of, if there are several."""
+        """Return the kinds of members of an ensemble."""
         return []
 
     def _expected_rounds(self) -> int:
         """Return how often `_record` will be called, for progress bars."""
         return 1
 
+    def _row_steps(self) -> int:
+        """Return about how many steps scoring a row takes at most: once past every fitted number.
+
+        It bounds the memory of scoring as well, where a step leaves no more than a few bytes behind.
+        """
+        return sum(
+            kind.size(getattr(self, name)) for name, kind in self._saved.items() if hasattr(self, name)
+        )
+
     def _check_can_be_saved(self) -> None:
         """Raise TypeError if a fitted detector cannot be saved."""
 
     def _check_saved(self) -> None:
-        """Raise ValueError if attributes loaded from a file do not fit each other."""
+        """Raise ValueError if attributes loaded from a file are inconsistent."""
         if (np.diff(getattr(self, "score_quantiles_", _SHARES)) < 0).any():
-            raise ValueError("score_quantiles_ are not in order")
+            raise ValueError("score_quantiles_ are not sorted")
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Learn from a table.
+        """Fit the detector.
 
         Parameters
         ----------
         X : array-like or frame of shape (n_rows, n_columns)
-            The rows, labelled and unlabelled, all numbers.
+            Labelled and unlabelled rows; all values must be numeric.
         y : array-like of shape (n_rows,), default=None
-            0 for an unlabelled row, k ≥ 1 for a labelled anomaly of class k. With no row labelled, or every row,
-            there is a warning and an unsupervised ranking.
+            0 for an unlabelled row, k ≥ 1 for a labelled anomaly of class k. If no row or every row is labelled, warn
+            and fall back to an unsupervised ranking.
 
         Returns
         -------
@@ -150,13 +191,11 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return self
 
     def fit_predict(self, X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.int64]:
-        """Learn from a table and tell its anomalies from its normal rows.
+        """Fit the detector, and predict which of the same rows are anomalies.
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_columns)
-            The rows, labelled and unlabelled, all numbers.
-        y : array-like of shape (n_rows,), default=None
+        X, y
             As in `fit`.
 
         Returns
@@ -177,12 +216,12 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         Returns
         -------
         ndarray of shape (n_rows,)
-            The score of a row does not depend on the rows beside it.
+            The score of a row does not depend on the other rows.
         """
         return self._scored(X, self._score)
 
     def percentile(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the share of unlabelled training rows that score lower, in per cent.
+        """Return the percentage of unlabelled training rows with a lower score.
 
         Parameters
         ----------
@@ -192,14 +231,14 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         Returns
         -------
         ndarray of shape (n_rows,)
-            From 0 to 100. Of new rows like the unlabelled ones, 1 % come to lie above 99.
+            From 0 to 100. Of new rows like the unlabelled ones, about 1 % are above 99.
         """
         return self._percentile_of(self.anomaly_score(X))
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Score rows the way scikit-learn does: lower is more anomalous.
+        """Score rows as scikit-learn does; lower is more anomalous.
 
-        To cross-validate, use the scorers of `dplan.metrics`: scikit-learn's own take higher for more anomalous.
+        For cross-validation, use the scorers of `dplan.metrics`: those of scikit-learn expect the opposite sign.
 
         Parameters
         ----------
@@ -214,7 +253,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return -self.anomaly_score(X)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Score rows against the threshold: below zero is an anomaly.
+        """Compare scores with the threshold; negative values are anomalies.
 
         Parameters
         ----------
@@ -229,7 +268,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Tell anomalies from normal rows.
+        """Predict which rows are anomalies.
 
         Parameters
         ----------
@@ -249,19 +288,33 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         Parameters
         ----------
         path : path
-            The file; an existing one is replaced, by the whole new one or not at all.
+            The file; an existing one is replaced atomically.
         """
         save(path, self)
 
     def _scored(self, X: ArrayLike, score: Callable[[Floats], NDArray[np.floating]]) -> NDArray[np.float64]:
-        """Check rows and give each of them a score, block by block."""
+        """Validate rows and score them block by block."""
         check_is_fitted(self, "history_")
-        # Values are checked in the same pass that scales them.
+        # NaN and infinity are found in the pass that scales the values.
         table = self._validated(X, ensure_all_finite=False, reset=False)
-        return score_in_blocks(table, self.column_low_, self.column_inverse_, score)
+        scores = self._in_blocks(table, score)
+        finite = np.isfinite(scores)
+        if not finite.all():
+            row = int(np.argmin(finite))
+            raise NonFiniteScoreError(row, float(scores[row]))
+        return scores
+
+    def _in_blocks(
+        self,
+        X: NDArray[np.floating],
+        score: Callable[[Floats], NDArray[np.floating]],
+        rows: Indices | None = None,
+    ) -> NDArray[np.float64]:
+        with np.errstate(all="ignore"):  # callers check for non-finite scores
+            return score_in_blocks(X, self.column_low_, self.column_inverse_, score, rows, self._row_steps())
 
     def _checked_rng(self) -> np.random.Generator:
-        """Check all parameters; return the generator that `random_state` stands for."""
+        """Check all parameters; return a generator made from `random_state`."""
         check_flag("scale", self.scale)
         check_number("contamination", self.contamination, "(0, 0.5]")
         if self.callback is not None and not callable(self.callback):
@@ -270,42 +323,38 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return as_generator(self.random_state)
 
     def _validated(self, X: ArrayLike, **checks: Any) -> NDArray[np.floating]:
-        with explain_texts(X):
+        with advise_on_text_columns(X):
             table: NDArray[np.floating] = validate_data(self, X, dtype=[np.float64, np.float32], **checks)
         return table
 
     def _arrange(self, X: NDArray[np.floating], order: NDArray[np.int64] | None = None) -> Floats:
         return arrange(X, order, self.column_low_, self.column_inverse_)
 
-    def _record(self, **figures: float) -> bool:
-        """Add a round to the history, tell the callback, and return whether it asks to stop."""
-        figures["seconds"] = time.perf_counter() - self._started
-        for name, value in figures.items():
+    def _record(self, **metrics: float) -> bool:
+        """Add a round to the history, call the callback, and return whether to stop."""
+        metrics["seconds"] = time.perf_counter() - self._started
+        for name, value in metrics.items():
             self.history_.setdefault(name, []).append(float(value))
         if self.verbose:
-            listed = ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
+            listed = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
             n_rounds = len(self.history_["seconds"])
             line = f"{type(self).__name__}: {self.round_name} {n_rounds}: {listed}"
             if logger.hasHandlers() and logger.isEnabledFor(logging.INFO):
                 logger.info(line)
-            else:  # nobody listens to the logger, and someone asked for output
+            else:  # the user asked for output, and the logger has no handler
                 print(line, flush=True)  # noqa: T201
-        return self.callback is not None and bool(self.callback(self, figures))
+        return self.callback is not None and bool(self.callback(self, metrics))
 
     def _set_threshold(
         self, X: NDArray[np.floating], unlabelled: Indices, kept: Indices | None, rng: np.random.Generator
     ) -> None:
-        """Set threshold and percentiles by the unlabelled rows that the detector does not keep."""
+        """Set threshold and percentiles from the unlabelled rows that the detector does not store."""
         others = unlabelled if kept is None else np.setdiff1d(unlabelled, kept)
         rows = others if len(others) else unlabelled
         if len(rows) > _REFERENCE_ROWS:
             rows = rng.choice(rows, _REFERENCE_ROWS, replace=False)
-        scores = score_in_blocks(X, self.column_low_, self.column_inverse_, self._score, rows)
-        if not np.isfinite(scores).all():
-            raise ValueError(
-                f"{type(self).__name__}'s weights grew beyond all bounds in training. "
-                "Leave scale=True, or lower the learning rate."
-            )
+        scores = self._in_blocks(X, self._score, rows)
+        check_not_diverged(scores, type(self).__name__)
         self.offset_ = float(np.quantile(-scores, self.contamination))
         self.score_quantiles_ = np.quantile(scores, _SHARES)
 

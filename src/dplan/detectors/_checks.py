@@ -1,6 +1,5 @@
-"""Checks of what people pass in. Every error says what was found and what to do."""
+"""Validation of parameters and labels. Every error says what was found and what to do."""
 
-import math
 import numbers
 import warnings
 from collections.abc import Collection, Iterator
@@ -13,21 +12,20 @@ from sklearn.utils.validation import column_or_1d
 
 from dplan.exceptions import NoLabelsWarning
 
-_WHAT_Y_MEANS = "y must hold 0 for an unlabelled row and k >= 1 for a labelled anomaly of class k"
+_WHAT_Y_MEANS = "y must be 0 for unlabelled rows and k >= 1 for labelled anomalies of class k"
 
 
 def check_integer(name: str, value: Any, minimum: int) -> None:
-    """Raise unless `value` is a whole number of at least `minimum`.
+    """Raise unless `value` is an integer >= `minimum`.
 
     Examples
     --------
     >>> check_integer("n_steps", 0, minimum=1)
     Traceback (most recent call last):
-    ValueError: n_steps must be a whole number of at least 1, got 0.
+    ValueError: n_steps must be an integer >= 1, got 0.
     """
-    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if not whole or value < minimum:
-        raise ValueError(f"{name} must be a whole number of at least {minimum}, got {value!r}.")
+    if not _is_integer(value) or value < minimum:
+        raise ValueError(f"{name} must be an integer >= {minimum}, got {value!r}.")
 
 
 def check_number(name: str, value: Any, interval: str) -> None:
@@ -40,8 +38,8 @@ def check_number(name: str, value: Any, interval: str) -> None:
     ValueError: learning_rate must be a number in (0, inf), got 0.
     """
     low, high = (float(end) for end in interval[1:-1].split(","))
-    right_type = isinstance(value, numbers.Real) and not isinstance(value, bool) and not math.isnan(value)
-    above = right_type and (value >= low if interval[0] == "[" else value > low)
+    right_type = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    above = right_type and (value >= low if interval[0] == "[" else value > low)  # NaN is not
     below = right_type and (value <= high if interval[-1] == "]" else value < high)
     if not (above and below):
         raise ValueError(f"{name} must be a number in {interval}, got {value!r}.")
@@ -75,7 +73,7 @@ def check_flag(name: str, value: Any) -> None:
 
 
 def check_n_jobs(n_jobs: Any) -> None:
-    """Raise unless `n_jobs` is None or a whole number other than 0, as in scikit-learn.
+    """Raise unless `n_jobs` is None or a non-zero integer, as in scikit-learn.
 
     Examples
     --------
@@ -83,8 +81,7 @@ def check_n_jobs(n_jobs: Any) -> None:
     Traceback (most recent call last):
     ValueError: n_jobs must be None, a number of threads, or -1 for all cores, got 0.
     """
-    whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
-    if n_jobs is not None and (not whole or n_jobs == 0):
+    if n_jobs is not None and (not _is_integer(n_jobs) or n_jobs == 0):
         raise ValueError(f"n_jobs must be None, a number of threads, or -1 for all cores, got {n_jobs!r}.")
 
 
@@ -103,15 +100,15 @@ def check_hidden_units(hidden_units: Any) -> tuple[int, ...]:
         layers = ()
     if not layers:
         raise ValueError(
-            f"hidden_units must be a whole number or a tuple of them, one per hidden layer, got {hidden_units!r}."
+            f"hidden_units must be an integer or a tuple of integers, one per hidden layer, got {hidden_units!r}."
         )
     for units in layers:
-        check_integer("every entry of hidden_units", units, minimum=1)
+        check_integer("each entry of hidden_units", units, minimum=1)
     return tuple(int(units) for units in layers)
 
 
 def check_labels(y: Any, n_rows: int) -> NDArray[np.int64]:
-    """Return y as integers, one per row; no y at all means that no row is labelled.
+    """Return y as integers, one per row; None means that no row is labelled.
 
     Examples
     --------
@@ -119,16 +116,16 @@ def check_labels(y: Any, n_rows: int) -> NDArray[np.int64]:
     array([0, 2, 0, 1])
     >>> check_labels([0, -1, 0], n_rows=3)
     Traceback (most recent call last):
-    ValueError: y must hold 0 for an unlabelled row and k >= 1 for a labelled anomaly of class k, but row 1 holds -1
-    (1 such row in all). Labels of another form can be mapped with, for example, y = (labels == "fraud").astype(int).
+    ValueError: y must be 0 for unlabelled rows and k >= 1 for labelled anomalies of class k, but row 1 is -1
+    (1 invalid row in total). Convert other labels first, for example with y = (labels == "fraud").astype(int).
     """
     if y is None:
         return np.zeros(n_rows, dtype=np.int64)
     values = column_or_1d(np.asarray(y))
     if len(values) != n_rows:
-        raise ValueError(f"y must hold one label per row: X has {n_rows} rows and y has {len(values)}.")
+        raise ValueError(f"X and y must have the same length: X has {n_rows} rows and y has {len(values)}.")
     if values.dtype == object or values.dtype.kind in "mM":
-        values = _numbers_or_objects(values)
+        values = _numbers_or_text(values)
     if values.dtype.kind in "biu":
         wrong = values < 0 if values.dtype.kind == "i" else np.zeros(n_rows, dtype=bool)
     elif values.dtype.kind == "f":
@@ -139,25 +136,25 @@ def check_labels(y: Any, n_rows: int) -> NDArray[np.int64]:
         first = int(np.argmax(wrong))
         count = int(wrong.sum())
         raise ValueError(
-            f"{_WHAT_Y_MEANS}, but row {first} holds {values[first].item()!r} "
-            f"({count} such row{'s' if count > 1 else ''} in all). Labels of another form can be mapped with, "
-            'for example, y = (labels == "fraud").astype(int).'
+            f"{_WHAT_Y_MEANS}, but row {first} is {values[first].item()!r} "
+            f"({count} invalid row{'s' if count > 1 else ''} in total). Convert other labels first, for example with "
+            'y = (labels == "fraud").astype(int).'
         )
     labels: NDArray[np.int64] = values.astype(np.int64)
     return labels
 
 
 @contextmanager
-def explain_texts(X: Any) -> Iterator[None]:
-    """Say what to do with text columns, if checking a table fails because of them.
+def advise_on_text_columns(X: Any) -> Iterator[None]:
+    """Add advice to the error if X is rejected because of text columns.
 
     Examples
     --------
-    >>> with explain_texts([["de", 1.0]]):
+    >>> with advise_on_text_columns([["de", 1.0]]):
     ...     np.asarray([["de", 1.0]], dtype=float)
     Traceback (most recent call last):
-    ValueError: could not convert string to float: 'de'. X holds text, and a detector takes numbers only: use
-    dplan.TableDetector for tables with text, dates and missing values, or prepare the columns with
+    ValueError: could not convert string to float: 'de'. X contains text, but detectors only accept numbers. Use
+    dplan.TableDetector for tables with text, dates and missing values, or convert the columns with
     dplan.tables.TablePreparer.
     """
     try:
@@ -168,41 +165,44 @@ def explain_texts(X: Any) -> Iterator[None]:
             values.dtype == object and any(isinstance(v, str) for v in values.flat)
         ):
             raise ValueError(
-                f"{str(error).rstrip('.')}. X holds text, and a detector takes numbers only: use dplan.TableDetector "
-                "for tables with text, dates and missing values, or prepare the columns with "
+                f"{str(error).rstrip('.')}. X contains text, but detectors only accept numbers. Use "
+                "dplan.TableDetector for tables with text, dates and missing values, or convert the columns with "
                 "dplan.tables.TablePreparer."
             ) from error
         raise
 
 
-def _numbers_or_objects(values: NDArray[Any]) -> NDArray[Any]:
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _numbers_or_text(values: NDArray[Any]) -> NDArray[Any]:
     if all(isinstance(value, numbers.Real) for value in values):
         return values.astype(np.float64)
     return values.astype(str)
 
 
 def usable_labels(labels: NDArray[np.int64], detector: str, needed: bool) -> NDArray[np.int64]:
-    """Return the labels if they leave something to learn from, else warn and return none.
+    """Return the labels if they are usable; otherwise warn and return zeros.
 
-    All rows labelled is a warning too, and not an error, because scikit-learn's conventions let any y pass that is
-    valid row by row.
+    Labelling every row is only a warning because scikit-learn's estimator checks require that such a y is accepted.
     """
     if labels.any() != labels.all() or not (labels.any() or needed):
         return labels
     if labels.all():
-        found = f"y labels all {len(labels)} rows as anomalies, so there is nothing to tell them from"
-        advice = "Add the unlabelled rows to X, with 0 in y"
+        found = f"y labels all {len(labels)} rows as anomalies, so there are no other rows to compare with"
+        advice = "Add unlabelled rows to X, with 0 in y"
     else:
         found = "y labels no row as an anomaly"
-        advice = "Pass y with k >= 1 in the rows that are known anomalies"
+        advice = "Set y to k >= 1 for known anomalies"
     warnings.warn(
-        f"{found}: {detector} ranks rows without supervision. {advice}.", NoLabelsWarning, stacklevel=4
+        f"{found}; {detector} falls back to an unsupervised ranking. {advice}.", NoLabelsWarning, stacklevel=4
     )
     return np.zeros_like(labels)
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
-    """Return a generator of our own for scikit-learn's `random_state`; no global state is read or written.
+    """Return a new generator for scikit-learn's `random_state`; no global state is read or written.
 
     Examples
     --------
@@ -218,6 +218,14 @@ def as_generator(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, numbers.Integral) and int(random_state) >= 0:
         return np.random.default_rng(int(random_state))
     raise ValueError(
-        "random_state must be None, a whole number of at least 0, or a NumPy RandomState or Generator, "
+        "random_state must be None, a non-negative integer, or a NumPy RandomState or Generator, "
         f"got {random_state!r}."
     )
+
+
+def check_not_diverged(scores: NDArray[np.floating], name: str) -> None:
+    """Raise if the scores of a detector that was just fitted are not finite."""
+    if not np.isfinite(scores).all():
+        raise ValueError(
+            f"the weights of {name} diverged during training. Use scale=True or a lower learning rate."
+        )

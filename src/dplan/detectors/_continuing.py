@@ -1,4 +1,4 @@
-"""Detectors whose training can continue when new labels have arrived."""
+"""Detectors that can continue training when new labels arrive."""
 
 import time
 from abc import abstractmethod
@@ -13,22 +13,22 @@ from dplan.detectors._checks import check_labels, usable_labels
 
 
 class ContinuingDetector(Detector):
-    """A detector with `partial_fit`; subclasses write `_resume`."""
+    """A detector with `partial_fit`; subclasses implement `_resume`."""
 
     @abstractmethod
     def _resume(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> Indices | None:
-        """Do what `_fit` does, from where training ended."""
+        """Like `_fit`, but continue from the fitted state."""
 
     @abstractmethod
     def _check_can_continue(self) -> None:
-        """Raise ValueError if parameters were changed that a fitted detector cannot change."""
+        """Raise ValueError if a parameter was changed that is fixed once the detector is fitted."""
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Continue training, for instance when new labels have arrived.
+        """Continue training, for example with new labels.
 
-        Networks continue from their current weights; what cannot continue, such as trees, begins anew. All of it sees
-        only the rows that are passed here, scaled as in `fit`: pass earlier known anomalies and some earlier unlabelled
-        rows again, or they are forgotten.
+        Networks continue from their current weights; trees and other parts that cannot continue are refitted. Only the
+        rows passed here are used, scaled as in `fit`: pass earlier known anomalies and some earlier unlabelled rows
+        again, or the detector forgets them.
 
         Parameters
         ----------
@@ -40,7 +40,7 @@ class ContinuingDetector(Detector):
         Returns
         -------
         self
-            `history_` is continued, `offset_` is set anew. Before the first `fit`, this is `fit`.
+            Rounds are added to `history_`, and `offset_` is updated. Calls `fit` if the detector is not fitted yet.
         """
         if not hasattr(self, "history_"):
             return self.fit(X, y)

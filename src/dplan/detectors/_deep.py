@@ -1,11 +1,11 @@
-"""How the deep competitors learn: epochs of minibatches, DevNet's optimiser, and the best epoch kept.
+"""Training of the deep detectors: epochs of minibatches and DevNet's optimiser, keeping the best epoch.
 
-A detector of this family is a subclass of `DeepDetector` that writes down three things:
+A detector of this family is a subclass of `DeepDetector` that defines three things:
 
-- a sampler: returns the rows of the next minibatch each time it is called,
-- a loss: takes the network's outputs for these rows and returns its mean over the minibatch, and the gradient of that
-  mean by the outputs,
-- a score: made of the network's outputs for the rows to be scored.
+- a sampler, which returns the rows of the next minibatch each time it is called,
+- a loss, which takes the network's outputs for these rows and returns the mean loss over the minibatch and its gradient
+  with respect to the outputs,
+- a score, computed from the network's outputs.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels import perceptron
+from dplan._kernels.compile import compiled
 from dplan._kernels.perceptron import Floats, Sizes
 from dplan.detectors._base import Detector
 from dplan.detectors._checks import check_hidden_units, check_integer, check_number
-from dplan.detectors._isolation import labelled_or_stand_ins
+from dplan.detectors._isolation import labelled_or_pseudo_anomalies
 from dplan.detectors._minibatches import Indices
 from dplan.detectors._saving import NETWORK, check_network
 from dplan.detectors._terms import NetworkTerm, Term
@@ -27,23 +28,22 @@ Sampler = Callable[[], Floats]
 Loss = Callable[[Floats], tuple[float, Floats]]
 Step = Callable[[Floats, Floats], None]
 
-# Keras's RMSprop as DevNet uses it: the share that running means keep, what is added to the denominator, and the
-# largest norm of the gradient of all weights together.
+# Keras's RMSprop as DevNet uses it: decay rate of the running mean, epsilon, and the maximum norm of the gradient.
 _DECAY, _EPSILON, _MAX_NORM = 0.9, 1e-7, 1.0
 
 
 class Network(NamedTuple):
-    """A network to be trained, and what is special about some of its weights."""
+    """A network to train, its weight decay and its frozen weights."""
 
     sizes: Sizes
     theta: Floats
-    l2: float  # weight decay
-    n_decayed: int  # kernels that decay, counted from the inputs
-    frozen: Indices  # weights that do not learn
+    l2: float  # strength of weight decay
+    n_decayed: int  # number of kernels with weight decay, from the input layer
+    frozen: Indices  # weights that are not trained
 
 
 def new_network(sizes: Sizes, l2: float, n_decayed: int, rng: np.random.Generator) -> Network:
-    """Return a network with fresh weights, all of which learn."""
+    """Return a network with initial weights, all trainable."""
     return Network(sizes, perceptron.glorot_uniform(sizes, rng), l2, n_decayed, np.empty(0, dtype=np.int64))
 
 
@@ -52,7 +52,7 @@ def clipped_rmsprop(n_weights: int, learning_rate: float) -> Step:
     square = np.zeros(n_weights, dtype=np.float32)
 
     def step(theta: Floats, gradient: Floats) -> None:
-        perceptron.clip_by_norm(gradient, _MAX_NORM)
+        clip_by_norm(gradient, _MAX_NORM)
         perceptron.rmsprop(theta, gradient, square, learning_rate, _DECAY, _EPSILON)
 
     return step
@@ -61,23 +61,57 @@ def clipped_rmsprop(n_weights: int, learning_rate: float) -> Step:
 def train(
     network: Network, sampler: Sampler, loss: Loss, step: Step, n_epochs: int, epoch_batches: int
 ) -> Iterator[float]:
-    """Train the network in place and yield the mean loss of each epoch, weight decay included."""
+    """Train the network in place and yield the mean loss of each epoch, including weight decay."""
     sizes, theta, l2, n_decayed, frozen = network
     gradient = np.zeros_like(theta)
-    rng = np.random.default_rng(0)  # of which nothing is drawn: there is no dropout
+    rng = np.random.default_rng(0)  # never used, because there is no dropout
     for _ in range(n_epochs):
         total = 0.0
         for _ in range(epoch_batches):
             rows = sampler()
             passed = perceptron.forward(theta, sizes, rows, 0.0, rng)
             mean_loss, slopes = loss(perceptron.passed_on(passed, sizes, len(sizes) - 2, len(rows)))
-            penalty = perceptron.backward_with_decay(
-                theta, sizes, rows, passed, slopes, n_decayed, l2, gradient
-            )
+            penalty = backward_with_decay(theta, sizes, rows, passed, slopes, n_decayed, l2, gradient)
             gradient[frozen] = 0
             step(theta, gradient)
             total += mean_loss + penalty
         yield total / epoch_batches
+
+
+@compiled
+def backward_with_decay(
+    theta: Floats,
+    sizes: Sizes,
+    rows: Floats,
+    passed: Floats,
+    output_gradient: Floats,
+    n_decayed: int,
+    l2: float,
+    gradient: Floats,
+) -> float:
+    """Like `perceptron.backward`, for the loss plus ``l2 · Σ w²`` over the first kernels; return this penalty."""
+    perceptron.backward(theta, sizes, rows, passed, output_gradient, 0.0, gradient)
+    penalty = 0.0
+    for layer in range(n_decayed):
+        weights, slope = perceptron.kernel(theta, sizes, layer), perceptron.kernel(gradient, sizes, layer)
+        for row in range(weights.shape[0]):
+            for unit in range(weights.shape[1]):
+                penalty += l2 * weights[row, unit] * weights[row, unit]
+                slope[row, unit] += np.float32(2 * l2) * weights[row, unit]
+    return penalty
+
+
+@compiled
+def clip_by_norm(gradient: Floats, max_norm: float) -> None:
+    """Scale the gradient down to a Euclidean norm of at most `max_norm`."""
+    total = 0.0
+    for i in range(len(gradient)):
+        total += gradient[i] * gradient[i]
+    norm = np.sqrt(total)
+    if norm > max_norm:
+        factor = np.float32(max_norm / norm)
+        for i in range(len(gradient)):
+            gradient[i] *= factor
 
 
 class DeepDetector(Detector):
@@ -92,8 +126,7 @@ class DeepDetector(Detector):
 
     round_name = "epoch"
     _saved = Detector._saved | NETWORK
-    # If the score is a weighted sum of the network's outputs:
-    _output_weights: ClassVar[tuple[float, ...]] = ()
+    _output_weights: ClassVar[tuple[float, ...]] = ()  # set if the score is a weighted sum of the outputs
 
     def _check_parameters(self) -> None:
         check_hidden_units(self.hidden_units)
@@ -122,18 +155,18 @@ class DeepDetector(Detector):
     def _parts(
         self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator
     ) -> tuple[Floats, Indices, Indices]:
-        """Return all rows, scaled, and the numbers of the anomalies and of the unlabelled rows among them."""
+        """Return all rows, scaled, and the indices of the anomalies and of the unlabelled rows."""
         rows = self._arrange(X)
-        anomalies, unlabelled = labelled_or_stand_ins(rows, labels, rng)
+        anomalies, unlabelled = labelled_or_pseudo_anomalies(rows, labels, rng)
         return rows, anomalies, unlabelled
 
     def _learn(
         self, network: Network, sampler: Sampler, loss: Loss, step: Step | None = None, epoch_batches: int = 0
     ) -> None:
-        """Train, as DevNet does if nothing else is given, and keep the weights of the epoch with the lowest loss."""
+        """Train, by default like DevNet, and keep the weights of the epoch with the lowest loss."""
         step = step or clipped_rmsprop(len(network.theta), float(self.learning_rate))
         epoch_batches = epoch_batches or int(self.epoch_batches)
-        # While no epoch had a finite loss, the weights are the live ones: the base class finds out if they diverged.
+        # If no epoch has a finite loss, keep the current weights; the base class then reports that they diverged.
         self.layer_sizes_, lowest = network.sizes, np.inf
         self._keep(network.theta)
         for mean_loss in train(network, sampler, loss, step, int(self.n_epochs), epoch_batches):
@@ -144,5 +177,5 @@ class DeepDetector(Detector):
                 break
 
     def _keep(self, theta: Floats) -> None:
-        """Make weights the ones to score with; subclasses derive from them what their score needs."""
+        """Use these weights for scoring; subclasses derive from them what their score needs."""
         self.weights_ = theta

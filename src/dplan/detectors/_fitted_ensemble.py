@@ -1,6 +1,7 @@
-"""What a fitted ensemble is: members as plain arrays, and what their scores add up to."""
+"""A fitted ensemble: its members as arrays, and the score that they add up to."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,10 +13,8 @@ from dplan.agent.environment import ANOMALOUS
 from dplan.agent.network import N_ACTIONS
 from dplan.detectors._base import MemberKind
 from dplan.detectors._continuing import ContinuingDetector
-from dplan.detectors._explorers import EXPLORERS, Explorers, explore
-from dplan.detectors._members import weighted_sum
+from dplan.detectors._members import EXPLORERS, Explorers, explore, weighted_sum
 from dplan.detectors._saving import COLUMNS, NETWORK, Array, Number, TreeArrays, check_network, same
-from dplan.detectors._side_by_side import apart
 from dplan.detectors._terms import ConstantTerm, ForestTerm, NeighboursTerm, NetworkTerm, Term, TreesTerm
 
 
@@ -25,25 +24,32 @@ def agent_sizes(n_columns: int, hidden_units: int) -> perceptron.Sizes:
 
 
 class FittedEnsemble(ContinuingDetector):
-    """Scores, and all else that needs no training; `dplan.DPLANEnsemble` says what the attributes are."""
+    """Scoring, saving and explaining; `dplan.DPLANEnsemble` documents the attributes."""
 
     hidden_units: int
 
     round_name = "agent"
+    _renamed: ClassVar[dict[str, str]] = {
+        "usual_path_length_": "average_path_length_",
+        "middles_": "member_medians_",
+        "spreads_": "member_scales_",
+    }
     _saved = (
         ContinuingDetector._saved
         | NETWORK
         | {
-            "trees_": TreeArrays(),
+            "trees_": TreeArrays(may_be_empty=True),
             "neighbours_": Array(shape=(None, None, COLUMNS)),
-            "forest_": TreeArrays(),
-            "usual_path_length_": Number(),
-            **dict.fromkeys(("middles_", "spreads_", "member_weights_"), Array(np.float64)),
+            "forest_": TreeArrays(lowest=0),
+            "average_path_length_": Number(lowest=0),
+            "member_medians_": Array(np.float64),
+            "member_scales_": Array(np.float64, lowest=0),
+            "member_weights_": Array(np.float64, lowest=0),
         }
     )
 
     def uncertainty(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Tell how far the agents disagree about rows: the standard deviation of their standardised scores.
+        """Return how much the agents disagree: the standard deviation of their standardised scores.
 
         Parameters
         ----------
@@ -61,17 +67,17 @@ class FittedEnsemble(ContinuingDetector):
         if int(self.hidden_units) != self._fitted_units():
             raise ValueError(
                 f"the network agents have {self._fitted_units()} hidden units and cannot continue with "
-                f"hidden_units={self.hidden_units!r}; leave hidden_units as it was, or call fit."
+                f"hidden_units={self.hidden_units!r}; keep the original value, or call fit."
             )
 
     def _fitted_units(self) -> int:
-        """Return the hidden units of one network agent."""
+        """Return the number of hidden units of one network agent."""
         return int(self.layer_sizes_[1] // (self.layer_sizes_[2] // N_ACTIONS))
 
     def _agents(self) -> list[Floats]:
-        """Return the weights of the network agents, in the order in which they stand."""
+        """Return the weights of each network agent."""
         sizes = agent_sizes(int(self.n_features_in_), self._fitted_units())
-        return apart(self.layer_sizes_, self.weights_, sizes)
+        return unstack_networks(self.layer_sizes_, self.weights_, sizes)
 
     def _tree_agents(self) -> list[Trees]:
         """Return the trees of each tree agent."""
@@ -80,14 +86,16 @@ class FittedEnsemble(ContinuingDetector):
         return [some_trees(self.trees_, i * n_each, (i + 1) * n_each) for i in range(n_agents)]
 
     def _member_scores(self, rows: Floats) -> NDArray[np.float64]:
-        """Return what each member makes of each row, standardised."""
+        """Return the standardised scores of all members, with shape (rows, members)."""
         values = product.outputs(self.weights_, self.layer_sizes_, rows)[:, ANOMALOUS::N_ACTIONS]
         scores = [
             *values.T,
             *(sum_of_leaves(trees, rows) for trees in self._tree_agents()),
-            *explore(Explorers(self.neighbours_, self.forest_, self.usual_path_length_), rows),
+            *explore(Explorers(self.neighbours_, self.forest_, self.average_path_length_), rows),
         ]
-        standard: NDArray[np.float64] = (np.stack(scores, axis=1) - self.middles_) / self.spreads_
+        standard: NDArray[np.float64] = (
+            np.stack(scores, axis=1) - self.member_medians_
+        ) / self.member_scales_
         return standard
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
@@ -99,14 +107,18 @@ class FittedEnsemble(ContinuingDetector):
         mean = weighted_sum(scores, weights)
         return np.sqrt(weighted_sum((scores - mean) ** 2, weights))
 
+    def _row_steps(self) -> int:
+        # For each member and row, a few scores are in memory at the same time.
+        return super()._row_steps() + 32 * len(self.member_weights_)
+
     def _terms(self) -> Sequence[Term]:
-        # Standardising a member and weighing it is one factor, and something that all rows get alike.
-        factors = self.member_weights_ / self.spreads_
+        # Standardising a member and multiplying by its weight is one factor and one constant.
+        factors = self.member_weights_ / self.member_scales_
         n_networks = self._n_networks()
         outputs = np.zeros(int(self.layer_sizes_[-1]))
         outputs[ANOMALOUS::N_ACTIONS] = factors[:n_networks]
         terms: list[Term] = [
-            ConstantTerm(-float(factors @ self.middles_)),
+            ConstantTerm(-float(factors @ self.member_medians_)),
             NetworkTerm(self.weights_, self.layer_sizes_, outputs),
         ]
         tree_agents = self._tree_agents()
@@ -117,7 +129,7 @@ class FittedEnsemble(ContinuingDetector):
         return [
             *terms,
             NeighboursTerm(self.neighbours_, neighbours),
-            ForestTerm(self.forest_, self.usual_path_length_, forest),
+            ForestTerm(self.forest_, self.average_path_length_, forest),
         ]
 
     def _embed(self, rows: Floats) -> Floats:
@@ -141,15 +153,63 @@ class FittedEnsemble(ContinuingDetector):
         check_network(self, int(self.layer_sizes_[-1]))
         sizes, n_networks = self.layer_sizes_.tolist(), self._n_networks()
         if len(sizes) != 3 or n_networks == 0 or sizes[2] % N_ACTIONS or sizes[1] % n_networks:
-            raise ValueError(f"{sizes} are not the layers of whole network agents")
+            raise ValueError(f"layer_sizes_ {sizes} do not match the network agents")
         n_trees = len(self.trees_.roots)
         n_boosted = len(self.member_weights_) - n_networks - len(EXPLORERS)
-        if n_boosted < 0 or (n_trees % n_boosted if n_boosted else n_trees):
-            raise ValueError("the trees are not those of whole agents")
-        for name in ("middles_", "spreads_"):
+        if n_boosted < 0 or n_trees < n_boosted or (n_trees % n_boosted if n_boosted else n_trees):
+            raise ValueError(f"trees_ has {n_trees:,} trees, which do not match {n_boosted:,} tree agents")
+        for name in ("member_medians_", "member_scales_"):
             same(getattr(self, name).shape, self.member_weights_.shape, name)
-        if len(self.forest_.roots) == 0 or self.usual_path_length_ <= 0 or not (self.spreads_ > 0).all():
-            raise ValueError("the forest has no tree, or a path length or spread is not positive")
+        if self.average_path_length_ == 0 or (self.member_scales_ == 0).any():
+            raise ValueError("average_path_length_ or one of the member_scales_ is 0")
 
     def _n_networks(self) -> int:
         return int(self.layer_sizes_[-1]) // N_ACTIONS
+
+
+def stack_networks(thetas: Sequence[Floats], sizes: perceptron.Sizes) -> tuple[perceptron.Sizes, Floats]:
+    """Stack networks with one hidden layer into one wide network, to evaluate them with one matrix product.
+
+    Examples
+    --------
+    >>> sizes = perceptron.layer_sizes(3, (2,), 2)
+    >>> rng = np.random.default_rng(0)
+    >>> thetas = [perceptron.glorot_uniform(sizes, rng) for _ in range(2)]
+    >>> wide_sizes, wide = stack_networks(thetas, sizes)
+    >>> row = np.ones((1, 3), dtype=np.float32)
+    >>> alone = np.concatenate([perceptron.outputs(theta, sizes, row) for theta in thetas], axis=1)
+    >>> wide_sizes, bool(np.allclose(perceptron.outputs(wide, wide_sizes, row), alone))
+    (array([3, 4, 4]), True)
+    """
+    n_inputs, n_units, n_outputs = (int(size) for size in sizes)
+    wide_sizes = perceptron.layer_sizes(n_inputs, (len(thetas) * n_units,), len(thetas) * n_outputs)
+    wide = np.zeros(perceptron.n_parameters(wide_sizes), dtype=np.float32)
+    for own, place in zip(thetas, _places(len(thetas), sizes), strict=True):
+        for (kernel, biases), (rows, units), target in zip(
+            perceptron.unflatten(own, sizes), place, perceptron.unflatten(wide, wide_sizes), strict=True
+        ):
+            target[0][rows, units], target[1][units] = kernel, biases
+    return wide_sizes, wide
+
+
+def unstack_networks(wide_sizes: perceptron.Sizes, wide: Floats, sizes: perceptron.Sizes) -> list[Floats]:
+    """Undo `stack_networks`."""
+    layers = perceptron.unflatten(wide, wide_sizes)
+    return [
+        np.concatenate(
+            [
+                part.ravel()
+                for (kernel, biases), (rows, units) in zip(layers, place, strict=True)
+                for part in (kernel[rows, units], biases[units])
+            ]
+        )
+        for place in _places(int(wide_sizes[-1] // sizes[-1]), sizes)
+    ]
+
+
+def _places(count: int, sizes: perceptron.Sizes) -> Iterator[tuple[tuple[slice, slice], tuple[slice, slice]]]:
+    """Yield the slices of the wide hidden and output kernels that belong to each network."""
+    _, n_units, n_outputs = (int(size) for size in sizes)
+    for i in range(count):
+        hidden = slice(i * n_units, (i + 1) * n_units)
+        yield (slice(None), hidden), (hidden, slice(i * n_outputs, (i + 1) * n_outputs))

@@ -1,4 +1,4 @@
-"""The rows that an isolation forest isolates most easily: pseudo anomalies for detectors that want labelled ones."""
+"""Pseudo-anomalies for detectors that need labels: the rows with the highest isolation scores."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,14 +9,14 @@ from dplan._kernels.perceptron import Floats
 # iForest's recommended settings.
 N_TREES, TREE_SIZE = 100, 256
 
-# Without any label, this share of the rows, and no fewer than that, stand in for labelled anomalies.
-_STAND_IN_SHARE, _FEWEST_STAND_INS = 0.01, 10
+# If no row is labelled, this fraction of the rows, but at least this many, are used as pseudo-anomalies.
+_FRACTION, _FEWEST = 0.01, 10
 
-_BLOCK_ROWS = 128  # what a processor's cache holds: every tree asks every row
+_BLOCK_ROWS = 128  # fits into a processor's cache: every tree scores every row
 
 
 def raw_isolation_scores(rows: Floats, chosen: NDArray[np.int64], rng: np.random.Generator) -> Floats:
-    """Return the isolation score of chosen rows by a forest grown on them: DPLAN's forest, on raw features.
+    """Return the isolation scores of chosen rows by a forest grown on their raw features.
 
     Examples
     --------
@@ -33,17 +33,17 @@ def raw_isolation_scores(rows: Floats, chosen: NDArray[np.int64], rng: np.random
     return np.concatenate([isolation_scores(forest, rows[piece]) for piece in pieces])
 
 
-def split_off_most_isolated(
+def split_most_isolated(
     rows: Floats, unlabelled: NDArray[np.int64], count: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Part the unlabelled rows into those easiest to isolate and the others; at least one row is left over.
+    """Split the unlabelled rows into those that are easiest to isolate and the others; at least one row remains.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.normal(size=(500, 3)).astype(np.float32)
     >>> rows[7] = 9
-    >>> most, others = split_off_most_isolated(rows, np.arange(500), 1, rng)
+    >>> most, others = split_most_isolated(rows, np.arange(500), 1, rng)
     >>> most, len(others)
     (array([7]), 499)
     """
@@ -54,20 +54,20 @@ def split_off_most_isolated(
     return unlabelled[isolated], unlabelled[~isolated]
 
 
-def labelled_or_stand_ins(
+def labelled_or_pseudo_anomalies(
     rows: Floats, labels: NDArray[np.int64], rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the numbers of the labelled and of the other rows; without any label, of stand-ins and of the others.
+    """Return the indices of anomalies and other rows: the labelled rows or, if there are none, pseudo-anomalies.
 
     Examples
     --------
     >>> rows = np.random.default_rng(0).normal(size=(1000, 3)).astype(np.float32)
     >>> labels = np.zeros(1000, dtype=int)
-    >>> [len(part) for part in labelled_or_stand_ins(rows, labels, np.random.default_rng(0))]
+    >>> [len(part) for part in labelled_or_pseudo_anomalies(rows, labels, np.random.default_rng(0))]
     [10, 990]
     """
     labelled, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
     if len(labelled):
         return labelled, unlabelled
-    count = max(_FEWEST_STAND_INS, round(_STAND_IN_SHARE * len(rows)))
-    return split_off_most_isolated(rows, unlabelled, min(count, len(rows) // 2), rng)
+    count = max(_FEWEST, round(_FRACTION * len(rows)))
+    return split_most_isolated(rows, unlabelled, min(count, len(rows) // 2), rng)

@@ -1,4 +1,4 @@
-"""Minibatches in which labelled anomalies, few as they are, weigh as much as the unlabelled rows."""
+"""Minibatches in which the few labelled anomalies have the same weight as the unlabelled rows."""
 
 from collections.abc import Callable, Iterator
 
@@ -14,12 +14,12 @@ _DRAWN_AT_ONCE = 64
 
 
 def gather(rows: Floats, indices: Indices, out: Floats) -> None:
-    """Copy rows, given by number, into a block that is already there."""
-    np.take(rows, indices, axis=0, out=out, mode="clip")  # "clip" copies straight away, "raise" would buffer
+    """Copy the rows with these indices into a preallocated array."""
+    np.take(rows, indices, axis=0, out=out, mode="clip")  # "clip" copies directly, "raise" would buffer
 
 
-def one_by_one(draw: Callable[[int], Indices]) -> Iterator[Indices]:
-    """Hand out draws for one minibatch after the other that are made for many at once, which costs far less."""
+def buffered_draws(draw: Callable[[int], Indices]) -> Iterator[Indices]:
+    """Draw indices for many minibatches at once, which is much faster, and yield them one by one."""
     while True:
         yield from draw(_DRAWN_AT_ONCE)
 
@@ -27,9 +27,9 @@ def one_by_one(draw: Callable[[int], Indices]) -> Iterator[Indices]:
 class HalfAndHalf:
     """Minibatches of half labelled anomalies and half unlabelled rows, both drawn with replacement.
 
-    The anomalies stand first, as `anomalous` says. If there are fewer of them than draws, each stands once and its
-    weight says how often it was drawn: the same mean loss with fewer rows to multiply. Without any anomaly, all rows
-    of a minibatch are unlabelled.
+    The anomalies come first (see `anomalous`). If there are fewer anomalies than draws, each appears once and its
+    weight says how often it was drawn: the same mean loss with fewer rows to multiply. If there are no anomalies, all
+    rows of a minibatch are unlabelled.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class HalfAndHalf:
     >>> sampler = HalfAndHalf(rows, np.array([8, 9]), np.arange(8), 6, np.random.default_rng(0))
     >>> sampler().ravel()[:2]  # the two anomalies
     array([8., 9.], dtype=float32)
-    >>> sampler.weights * 6  # of three draws of an anomaly, all fell on the second; then three unlabelled rows
+    >>> sampler.weights * 6  # the second anomaly was drawn three times; then come three unlabelled rows
     array([0., 3., 1., 1., 1.], dtype=float32)
     """
 
@@ -53,12 +53,14 @@ class HalfAndHalf:
         self.weights = np.full(shape[0], 1 / size, dtype=np.float32)
         self.batch = np.empty(shape, dtype=np.float32)
         gather(rows, anomalies[:n], self.batch[:n])
-        self.places = one_by_one(lambda times: rng.integers(max(len(anomalies), 1), size=(times, n_drawn)))
+        self.places = buffered_draws(
+            lambda times: rng.integers(max(len(anomalies), 1), size=(times, n_drawn))
+        )
         self.anomalies = anomalies
-        self.draws = one_by_one(lambda times: rng.choice(unlabelled, (times, size - n_drawn)))
+        self.draws = buffered_draws(lambda times: rng.choice(unlabelled, (times, size - n_drawn)))
 
     def __call__(self) -> Floats:
-        """Draw the next minibatch, in place of the last one."""
+        """Draw the next minibatch, overwriting the previous one."""
         n, places = self.n_standing, next(self.places)
         if self.drawn_once:
             gather(self.rows, self.anomalies[places], self.batch[:n])
@@ -69,9 +71,9 @@ class HalfAndHalf:
 
 
 class WeightedChoice:
-    """Draws numbers from 0 in proportion to weights, each draw in constant time (Walker's alias method).
+    """Draw indices with probabilities proportional to weights, each in constant time (Walker's alias method).
 
-    Every number has an equal bin; what its weight does not fill of it belongs to one other number.
+    Every index has a bin of equal size; the part that its weight does not fill belongs to one other index.
 
     Examples
     --------
@@ -88,7 +90,7 @@ class WeightedChoice:
         self.filled, self.other = _alias_table(weights * (len(weights) / total))
 
     def __call__(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Indices:
-        """Draw an array of numbers."""
+        """Draw an array of indices."""
         place = rng.random(size) * len(self.filled)
         number = place.astype(np.int64)
         return np.where(place - number < self.filled[number], number, self.other[number])
@@ -96,7 +98,7 @@ class WeightedChoice:
 
 @compiled
 def _alias_table(levels: NDArray[np.float64]) -> tuple[NDArray[np.float64], Indices]:
-    """Fill bins of size 1 from levels with mean 1; return how far each is its own, and whose the rest is."""
+    """Fill bins of size 1 from levels with mean 1; return how full each bin is, and the index that owns the rest."""
     n = len(levels)
     other = np.arange(n)
     low, high = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
@@ -127,7 +129,7 @@ def _alias_table(levels: NDArray[np.float64]) -> tuple[NDArray[np.float64], Indi
 
 @compiled
 def weighted_mean(losses: Floats, slopes: Floats, weights: Floats) -> float:
-    """Return Σ weight · loss, and turn the gradient of each row's loss by its outputs into that of the sum."""
+    """Return Σ weight · loss, and multiply each row's gradient by its weight in place."""
     mean = 0.0
     for row in range(slopes.shape[0]):
         mean += weights[row] * losses[row]

@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Entry:
-    """A detector: its name, what it is, its paper, and whether it learns from labels.
+    """A detector: its name, title and paper, and whether it learns from labels.
 
     Examples
     --------
@@ -26,7 +26,7 @@ class Entry:
 
     @property
     def detector(self) -> Any:
-        """The class, imported when it is asked for."""
+        """The class, imported on first access."""
         return getattr(import_module(self.module), self.name)
 
     def create(self, **parameters: Any) -> Any:
@@ -44,8 +44,8 @@ _ENTRIES = [
     ),
     Entry(
         "DPLANEnsemble",
-        "agents of several kinds and explorers of the raw features",
-        "our own, beyond the paper",
+        "ensemble of agents and unsupervised explorers",
+        "dplan; see docs/ensemble.md",
         uses_labels=True,
         module="dplan.detectors.ensemble",
     ),
@@ -80,7 +80,7 @@ _ENTRIES = [
     ),
     Entry(
         "DUA",
-        "DevNet with pseudo anomalies from an isolation forest",
+        "DevNet with pseudo-anomalies from an isolation forest",
         "Pang, van den Hengel, Shen, Cao. Toward Deep Supervised Anomaly Detection. KDD 2021",
         uses_labels=True,
         module="dplan.detectors.dua",
@@ -94,14 +94,14 @@ _ENTRIES = [
     ),
     Entry(
         "LogisticBaseline",
-        "class-balanced logistic regression, unlabelled taken for normal",
+        "class-balanced logistic regression; treats unlabelled rows as normal",
         "scikit-learn: LogisticRegression",
         uses_labels=True,
         module="dplan.detectors.baselines",
     ),
     Entry(
         "BoostedBaseline",
-        "gradient-boosted trees, unlabelled taken for normal",
+        "gradient-boosted trees; treats unlabelled rows as normal",
         "scikit-learn: HistGradientBoostingClassifier; CatBoost with the extra [boost]",
         uses_labels=True,
         module="dplan.detectors.baselines",
@@ -110,22 +110,22 @@ _ENTRIES = [
 
 
 def register(entry: Entry) -> None:
-    """Add a detector to the list, for this process: one that lives outside of the package, or is being tried.
+    """Add a detector from outside the package to the list, for this process only.
 
-    Its module must be importable, because the command line, the benchmark and model files find the class through it.
+    Its module must be importable: the command line, the benchmark and model files look the class up in it.
     """
     if entry_of(entry.name) is not None:
-        raise ValueError(f"there is a detector {entry.name!r} already")
+        raise ValueError(f"a detector named {entry.name!r} already exists")
     _ENTRIES.append(entry)
 
 
 def entry_of(name: Any) -> Entry | None:
-    """Return the entry of a detector, or None if there is no detector of that name."""
+    """Return the entry of a detector, or None if the name is unknown."""
     return next((entry for entry in _ENTRIES if entry.name == name), None)
 
 
 def list_detectors() -> list[Entry]:
-    """Return every detector of this package, without importing any of them.
+    """Return all detectors, without importing them.
 
     Examples
     --------

@@ -1,11 +1,12 @@
-"""Saving and loading detectors: each says in `_saved` what its fit leaves behind, and everything is checked on loading.
+"""Save and load detectors. Each lists its fitted attributes in `_saved`, and all of them are checked on loading.
 
-Kernels walk trees and networks without looking left or right, so nothing from a file reaches them unchecked.
+Kernels do not check bounds when they traverse trees and networks, so nothing from a file may reach them unchecked.
 """
 
 import math
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -15,14 +16,18 @@ from numpy.typing import NDArray
 
 from dplan._kernels.trees import Trees
 from dplan.detectors._registry import entry_of
+from dplan.detectors._tree_checks import check_trees
 from dplan.persistence import model_file
 from dplan.persistence.container import Tensors
 
-COLUMNS = "columns"  # in a shape: as many as the detector has columns
+_LARGEST = 1e100  # far larger than any fitted value, and small enough for finite sums
+_MOST_LAYERS = 100  # far more than any network has; finding a layer's weights takes a step per layer
+
+COLUMNS = "columns"  # in a shape: the number of columns of the detector
 
 
 class Stored(NamedTuple):
-    """The part of a file that fitted attributes are stored in."""
+    """The part of a file that stores fitted attributes."""
 
     tensors: Tensors
     numbers: dict[str, Any]
@@ -42,11 +47,16 @@ class Field(Protocol):
     def take(self, name: str, stored: Stored) -> Any:
         """Return what is stored, checked."""
 
+    def size(self, value: Any) -> int:
+        """Return the number of stored values, which bounds the work to score a row."""
 
+
+@dataclass(frozen=True)
 class Number:
-    """A fitted attribute that is a number."""
+    """A fitted attribute that is a number of at least `lowest`."""
 
-    optional = False
+    lowest: float = -math.inf
+    optional: bool = False
 
     def put(self, name: str, value: Any, stored: Stored) -> None:
         """Store it."""
@@ -55,19 +65,30 @@ class Number:
     def take(self, name: str, stored: Stored) -> Any:
         """Return what is stored, checked."""
         number = stored.numbers[name]
-        if not isinstance(number, int | float) or not math.isfinite(number):
+        if type(number) not in (int, float):
             raise ValueError(f"{name} is not a number")
-        return number
+        if not max(self.lowest, -_LARGEST) <= number <= _LARGEST:
+            raise ValueError(f"{name} is {str(number)[:20]}, which is out of range")
+        return float(number)
+
+    def size(self, value: Any) -> int:
+        """See `Field`."""
+        return 1
 
 
 @dataclass(frozen=True)
 class Array:
-    """A fitted attribute that is an array. A length in its shape is a number, `COLUMNS`, or None for any but 0."""
+    """A fitted attribute that is an array. A length in its shape is an integer, `COLUMNS`, or None for any except 0.
+
+    Values are at least `lowest`, and at most `largest` in absolute value, which may be infinite.
+    """
 
     dtype: Any = np.float32
     shape: tuple[int | str | None, ...] = (None,)
     optional: bool = False
     may_be_empty: bool = False
+    lowest: float = -math.inf
+    largest: float = _LARGEST
 
     def put(self, name: str, value: Any, stored: Stored) -> None:
         """Store it."""
@@ -79,16 +100,29 @@ class Array:
         expected = tuple(stored.n_columns if length == COLUMNS else length for length in self.shape)
         lengths = zip(array.shape, expected, strict=False)
         if len(array.shape) != len(expected) or any(e not in (None, found) for found, e in lengths):
-            raise ValueError(f"{name} has the shape {array.shape} instead of {expected}")
+            wanted = str(expected).replace("None", "any")
+            raise ValueError(f"{name} has the shape {array.shape}, expected {wanted}")
         if array.size == 0 and not self.may_be_empty:
             raise ValueError(f"{name} is empty")
-        return _checked(name, array, self.dtype)
+        same(array.dtype, np.dtype(self.dtype), f"the type of {name}")
+        extremes = (float(array.min()), float(array.max())) if array.size else ()
+        for extreme in extremes:  # both are NaN if any value is
+            if not max(self.lowest, -self.largest) <= extreme <= self.largest:
+                raise ValueError(f"{name} contains {extreme:g}, which is out of range")
+        return array
+
+    def size(self, value: Any) -> int:
+        """See `Field`."""
+        return int(value.size)
 
 
+@dataclass(frozen=True)
 class TreeArrays:
-    """A fitted attribute that is `Trees`: one array of the file for each of its arrays."""
+    """A fitted attribute that is `Trees`, stored as one array per field; leaf values are at least `lowest`."""
 
-    optional = False
+    lowest: float = -math.inf
+    may_be_empty: bool = False
+    optional: bool = False
 
     def put(self, name: str, value: Any, stored: Stored) -> None:
         """Store them."""
@@ -96,15 +130,21 @@ class TreeArrays:
 
     def take(self, name: str, stored: Stored) -> Trees:
         """Return what is stored, checked."""
-        types = {"thresholds": np.float32, "values": np.float64}
-        trees = Trees(
-            **{
-                key: _checked(f"{name}.{key}", stored.tensors[f"{name}.{key}"], types.get(key, np.int32))
-                for key in Trees._fields
-            }
-        )
-        _check_trees(trees, stored.n_columns)
+        integers = Array(np.int32, may_be_empty=self.may_be_empty)
+        how = {
+            "children": replace(integers, shape=(None, 2)),
+            # An infinite threshold sends all rows of a boosted tree to one side.
+            "thresholds": replace(integers, dtype=np.float32, largest=math.inf),
+            "values": replace(integers, dtype=np.float64, lowest=self.lowest),
+        }
+        parts = {key: how.get(key, integers).take(f"{name}.{key}", stored) for key in Trees._fields}
+        trees = Trees(**parts)
+        check_trees(name, trees, stored.n_columns)
         return trees
+
+    def size(self, value: Any) -> int:
+        """See `Field`."""
+        return len(value.values)
 
 
 # The weights and layers of a network; `check_network` compares the two.
@@ -113,18 +153,18 @@ NETWORK: dict[str, Field] = {"weights_": Array(), "layer_sizes_": Array(np.int64
 
 @dataclass(frozen=True)
 class SavedModel:
-    """What a model file holds.
+    """The contents of a model file.
 
     Attributes
     ----------
     detector : Detector
         The fitted detector.
     preparation : object
-        What turned a table into the detector's features, as JSON values; None if it saw numbers only.
+        How a table is turned into the detector's features, as JSON values; None if it was fitted on an array.
     arrays : dict
-        Arrays that go with the model, such as a sample of the training rows.
+        Additional arrays, such as a sample of the training rows.
     summary : dict
-        How the model came about, as JSON values.
+        How the model was trained, as JSON values.
     package : str
         Version of this package that wrote the file.
     """
@@ -144,7 +184,7 @@ def save(
     arrays: Mapping[str, NDArray[Any]] | None = None,
     summary: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a fitted detector, and what goes with it, to a file; see `SavedModel`.
+    """Write a fitted detector and additional data to a file; see `SavedModel`.
 
     Examples
     --------
@@ -161,9 +201,11 @@ def save(
     name = type(detector).__name__
     entry = entry_of(name)
     if entry is None or type(detector) is not entry.detector:
-        raise TypeError(f"only registered detectors can be saved, not {name}: see docs/adding-a-detector.md")
+        raise TypeError(
+            f"cannot save a {name}: only registered detectors can be saved; see docs/adding-a-detector.md"
+        )
     if not hasattr(detector, "offset_"):
-        raise ValueError(f"this {name} is not fitted yet: call fit before save")
+        raise ValueError(f"this {name} is not fitted yet; call fit before save")
     detector._check_can_be_saved()
     stored = Stored({}, {})
     for key, kind in detector._saved.items():
@@ -188,103 +230,83 @@ def save(
 
 
 def load(source: str | Path | bytes) -> SavedModel:
-    """Read what `save` wrote, from a file or from its bytes; anything else is a ModelFileError."""
+    """Read what `save` wrote, from a file or from bytes; raise ModelFileError for anything else."""
     contents = model_file.read(source)
-    with model_file.refusing(contents.name):
+    with model_file.model_file_errors(contents.name):
         description, tensors = contents.description, contents.tensors
+        for key in ("parameters", "numbers", "history", "summary"):
+            if not isinstance(description[key], dict):
+                raise ValueError(f"{key} is not a JSON object")
         arrays = {key.removeprefix("table."): tensors[key] for key in tensors if key.startswith("table.")}
-        summary = description["summary"]
-        if not isinstance(summary, dict):
-            raise ValueError("the summary is not an object")
-        detector = _rebuilt(description, tensors)
-    return SavedModel(detector, description["preparation"], arrays, summary, contents.package)
+        preparation, summary = description["preparation"], description["summary"]
+        return SavedModel(_rebuilt(description, tensors), preparation, arrays, summary, contents.package)
 
 
 def _rebuilt(description: dict[str, Any], tensors: Tensors) -> Any:
     name, n_features = description["detector"], description["n_features"]
     entry = entry_of(name)
     if entry is None:
-        raise ValueError(f"there is no detector {name!r}")
+        raise ValueError(f"unknown detector {name!r}")
     if type(n_features) is not int or n_features < 1:
-        raise ValueError(f"n_features is {n_features!r}")
+        raise ValueError(f"invalid n_features: {n_features!r}")
     kind = entry.detector
-    parameters = {kind._renamed.get(key, key): value for key, value in description["parameters"].items()}
+    parameters, numbers, tensors = (
+        {kind._renamed.get(key, key): value for key, value in named.items()}
+        for named in (description["parameters"], description["numbers"], tensors)
+    )
     for key, value in parameters.items():
         parameters[key] = tuple(value) if isinstance(value, list) else value  # JSON has no tuples
+    unknown = sorted(set(parameters) - set(kind._get_param_names()))
+    if unknown:
+        raise ValueError(f"{name} has no parameter {unknown[0]!r}")
     detector = kind(**parameters)
-    detector._check_parameters()
+    detector._checked_rng()
     detector.n_features_in_ = n_features
-    stored = Stored(tensors, description["numbers"], n_features)
+    stored = Stored(tensors, numbers, n_features)
     for key, how in detector._saved.items():
         if not how.optional or key in tensors:
             setattr(detector, key, how.take(key, stored))
     detector._check_saved()
     names = description["feature_names"]
     if names is not None:
+        if not isinstance(names, list) or not all(isinstance(column, str) for column in names):
+            raise ValueError("feature_names must be strings")
         same(len(names), n_features, "feature names")
-        detector.feature_names_in_ = np.array([str(column) for column in names], dtype=object)
-    detector.history_ = {
-        str(key): [math.nan if value is None else float(value) for value in values]
-        for key, values in description["history"].items()
-    }
+        detector.feature_names_in_ = np.array(names, dtype=object)
+    detector.history_ = {key: _rounds(key, values) for key, values in description["history"].items()}
     return detector
 
 
 def check_network(detector: Any, n_outputs: int | None = None) -> None:
-    """Raise unless a detector's weights are those of its layers, from its columns to so many outputs."""
+    """Raise unless the weights match the layers, and these the columns and the number of outputs."""
+    fewest = 2 if n_outputs is None else 3  # a network with outputs has a hidden layer
+    if not fewest <= len(detector.layer_sizes_) <= _MOST_LAYERS:
+        raise ValueError(
+            f"layer_sizes_ has {len(detector.layer_sizes_):,} layers, expected {fewest} to {_MOST_LAYERS}"
+        )
     sizes = detector.layer_sizes_.tolist()
-    fewest = 2 if n_outputs is None else 3  # a network with outputs has a hidden layer below them
-    if len(sizes) < fewest or not all(0 < size < 2**31 for size in sizes):
-        raise ValueError(f"layer_sizes_ are {sizes}")
+    if not all(0 < size < 2**31 for size in sizes):
+        raise ValueError(f"invalid layer_sizes_: {sizes}")
     same(sizes[0], detector.n_features_in_, "inputs")
     same(sizes[-1], n_outputs or sizes[-1], "outputs")
     same(detector.weights_.size, sum((below + 1) * above for below, above in pairwise(sizes)), "weights")
 
 
 def same(found: object, expected: object, what: str) -> None:
-    """Raise unless two things are equal.
+    """Raise unless two values are equal.
 
     Examples
     --------
     >>> same(3, 4, "inputs")
     Traceback (most recent call last):
-    ValueError: inputs: 3, but must be 4
+    ValueError: inputs: expected 4, got 3
     """
     if found != expected:
-        raise ValueError(f"{what}: {found}, but must be {expected}")
-
-
-def _checked(name: str, array: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    same(array.dtype, np.dtype(dtype), f"the type of {name}")
-    sound = np.isfinite(array)
-    if name.endswith(".thresholds"):  # a boosted tree sends everything to one side by an infinite threshold
-        sound |= np.abs(array) == np.inf
-    if not sound.all():
-        raise ValueError(f"{name} holds values that are not finite")
-    return array
-
-
-def _check_trees(trees: Trees, n_columns: int) -> None:
-    n_nodes = len(trees.values)
-    same(trees.children.shape, (n_nodes, 2), "children")
-    same((trees.features.shape, trees.thresholds.shape), ((n_nodes,), (n_nodes,)), "nodes")
-    places = np.arange(n_nodes)
-    is_leaf = (trees.children == places[:, None]).all(axis=1)
-    # Children stand after their parent, so that every walk comes to an end.
-    leads_on = (trees.children > places[:, None]).all(axis=1) & (trees.children < n_nodes).all(axis=1)
-    inside = (trees.features >= 0) & (trees.features < n_columns)
-    same(trees.depths.shape, (len(trees.roots),), "depths")
-    roots_inside = (trees.roots >= 0) & (trees.roots < n_nodes)
-    roots_inside &= (trees.depths >= 0) & (trees.depths <= n_nodes)
-    if trees.roots.ndim != 1 or not ((is_leaf | leads_on) & inside).all() or not roots_inside.all():
-        raise ValueError("a tree points outside of itself")
-    # Nor may two ways lead to one node: walking all of them would take forever.
-    if np.bincount(np.append(trees.children[~is_leaf], trees.roots), minlength=1).max() > 1:
-        raise ValueError("a node belongs to two others")
+        raise ValueError(f"{what}: expected {expected}, got {found}")
 
 
 def _plain_parameters(detector: Any) -> dict[str, Any]:
-    """Return the parameters as JSON values. Callbacks and generators stay behind: they are no settings."""
+    """Return the parameters as JSON values. Callbacks and generators are not saved."""
     plain = {}
     for name, value in detector.get_params(deep=False).items():
         value = value.item() if isinstance(value, np.generic) else value
@@ -293,6 +315,16 @@ def _plain_parameters(detector: Any) -> dict[str, Any]:
             value = None
         plain[name] = value
     return plain
+
+
+def _rounds(key: str, values: Any) -> list[float]:
+    """Return the values of a metric, one per round of training."""
+    if not isinstance(values, list) or not all(
+        value is None or (type(value) in (int, float) and abs(value) <= sys.float_info.max)
+        for value in values
+    ):
+        raise ValueError(f"the history of {key!r} is not a list of numbers")
+    return [math.nan if value is None else float(value) for value in values]
 
 
 def _or_none(value: float) -> float | None:

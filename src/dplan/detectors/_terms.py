@@ -1,7 +1,7 @@
-"""The terms that a detector's score is a sum of.
+"""Detector scores as sums of terms.
 
-A term knows its value, how that changes if features are replaced (which explains the score), and how it is written in
-ONNX. A detector lists its terms in `_terms`. One that does not is explained by scoring replaced rows, and cannot be
+A term knows its value, how the value changes if features are replaced (which explains the score), and its ONNX form. A
+detector returns its terms from `_terms`. A detector without terms is explained by scoring replaced rows, and cannot be
 exported.
 """
 
@@ -15,16 +15,17 @@ from numpy.typing import NDArray
 from dplan._kernels import product
 from dplan._kernels.neighbours import mean_nearest_distance
 from dplan._kernels.perceptron import Floats, Sizes
-from dplan._kernels.replaced_neighbours import changes_of_neighbours
-from dplan._kernels.replaced_network import Changes, Indices, changes_of_network, single_output
-from dplan._kernels.replaced_trees import changes_of_forest, changes_of_trees
+from dplan._kernels.replaced_neighbours import neighbour_changes
+from dplan._kernels.replaced_network import Changes, Indices, network_changes, single_output
+from dplan._kernels.replaced_trees import forest_changes, tree_changes
 from dplan._kernels.trees import Trees, isolation, some_trees, sum_of_leaves
 
 _CELLS_AT_ONCE = 2_000_000  # bounds the memory of scoring replaced rows
+_MOST_CELLS = 2**26  # and this one that of explaining models far larger than usual
 
 
 class Replacing(NamedTuple):
-    """Rows whose features are replaced, one at a time, by those of background rows, and the other way round."""
+    """Rows whose features are replaced, one at a time, by those of background rows, and vice versa."""
 
     rows: Floats
     background: Floats
@@ -33,17 +34,17 @@ class Replacing(NamedTuple):
 
 
 class Term:
-    """One summand of a score. Subclasses write `values`, and the other two where there is a better way."""
+    """One term of a score. Subclasses implement `values`, and override `changes` where there is a faster way."""
 
     def values(self, rows: Floats) -> NDArray[np.floating]:
-        """Return what the term adds to the score of each scaled row."""
+        """Return the value of the term for each scaled row."""
         raise NotImplementedError
 
     def changes(self, replacing: Replacing) -> Changes:
         """Return mean changes of the value, as (2, rows, features).
 
-        First of the background rows if the feature alone comes from the row, then of the row if the feature alone
-        comes from the background rows.
+        First for the background rows, with only this feature taken from the row; then for the row, with only this
+        feature taken from the background rows.
         """
         rows, background, feature_of, n_features = replacing
         means = np.empty((2, len(rows), n_features))
@@ -61,13 +62,29 @@ class Term:
         return means
 
     def to_onnx(self, graph: Any, rows: str) -> str:
-        """Add nodes to a `dplan.tables.onnx.Graph`, given the name of scaled rows; return that of float64 values."""
+        """Add nodes to a `dplan.tables.onnx.Graph`, given the name of scaled rows; return the name of the values."""
         raise NotImplementedError
+
+
+def in_pieces(changes: Callable[[Replacing], Changes], replacing: Replacing, n_cells: int) -> Changes:
+    """Return mean changes, computed for parts of the background if all of it would take too much memory."""
+    at_once, background = max(1, _MOST_CELLS // n_cells), replacing.background
+    if at_once >= len(background):
+        return changes(replacing)
+    total: Changes = np.zeros(())
+    for start in range(0, len(background), at_once):
+        piece = background[start : start + at_once]
+        total = total + len(piece) / len(background) * changes(replacing._replace(background=piece))
+    return total
+
+
+def _cells_of_trees(trees: Trees, n_features: int) -> int:
+    return len(trees.values) // 4 + 2 * len(trees.roots) + 4 * n_features  # a node takes a byte
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreTerm(Term):
-    """A whole score, by the function that computes it."""
+    """A whole score, given by the function that computes it."""
 
     score: Callable[[Floats], NDArray[np.floating]]
 
@@ -134,8 +151,8 @@ class NetworkTerm(Term):
     def changes(self, replacing: Replacing) -> Changes:
         """See `Term`."""
         theta, sizes = single_output(self.theta, self.sizes, self.weights)
-        changes: Changes = changes_of_network(theta, sizes, *replacing)
-        return changes
+        n_cells = replacing.n_features * int(sizes[1]) + 4 * int(sizes[1:].max())
+        return in_pieces(lambda piece: network_changes(theta, sizes, *piece), replacing, n_cells)
 
     def to_onnx(self, graph: Any, rows: str) -> str:
         """See `Term`."""
@@ -159,8 +176,8 @@ class TreesTerm(Term):
 
     def changes(self, replacing: Replacing) -> Changes:
         """See `Term`."""
-        changes: Changes = changes_of_trees(self.trees, self.weights, *replacing)
-        return changes
+        n_cells = _cells_of_trees(self.trees, replacing.n_features)
+        return in_pieces(lambda piece: tree_changes(self.trees, self.weights, *piece), replacing, n_cells)
 
     def to_onnx(self, graph: Any, rows: str) -> str:
         """See `Term`."""
@@ -169,26 +186,30 @@ class TreesTerm(Term):
 
 @dataclass(frozen=True, eq=False)
 class ForestTerm(Term):
-    """An isolation forest's score, 2^(-mean path length / usual path length), times a weight."""
+    """An isolation forest's score, 2^(-mean path length / average path length), times a weight."""
 
     forest: Trees
-    usual_path_length: float
+    average_path_length: float
     weight: float = 1.0
 
     def values(self, rows: Floats) -> NDArray[np.floating]:
         """See `Term`."""
-        values: NDArray[np.float64] = self.weight * isolation(self.forest, self.usual_path_length, rows)
+        values: NDArray[np.float64] = self.weight * isolation(self.forest, self.average_path_length, rows)
         return values
 
     def changes(self, replacing: Replacing) -> Changes:
         """See `Term`."""
-        changes: Changes = changes_of_forest(self.forest, self.usual_path_length, self.weight, *replacing)
-        return changes
+        n_cells = _cells_of_trees(self.forest, replacing.n_features)
+        return in_pieces(
+            lambda piece: forest_changes(self.forest, self.average_path_length, self.weight, *piece),
+            replacing,
+            n_cells,
+        )
 
     def to_onnx(self, graph: Any, rows: str) -> str:
         """See `Term`."""
         n_trees = len(self.forest.roots)
-        rate = np.full(n_trees, -1 / (n_trees * self.usual_path_length))
+        rate = np.full(n_trees, -1 / (n_trees * self.average_path_length))
         isolated = graph.add("Pow", graph.constant(np.array(2.0)), graph.trees(self.forest, rate, rows))
         return str(graph.add("Mul", isolated, graph.constant(np.array(self.weight))))
 
@@ -207,7 +228,10 @@ class NeighboursTerm(Term):
 
     def changes(self, replacing: Replacing) -> Changes:
         """See `Term`."""
-        return changes_of_neighbours(self.neighbours, self.weight, *replacing)
+        n_cells = 4 * self.neighbours.shape[0] * self.neighbours.shape[1]
+        return in_pieces(
+            lambda piece: neighbour_changes(self.neighbours, self.weight, *piece), replacing, n_cells
+        )
 
     def to_onnx(self, graph: Any, rows: str) -> str:
         """See `Term`."""

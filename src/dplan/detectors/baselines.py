@@ -1,4 +1,4 @@
-"""What a practitioner would try first: a plain classifier that takes every unlabelled row for normal."""
+"""Baselines: classifiers that treat unlabelled rows as normal."""
 
 import warnings
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ from dplan._kernels.product import affine
 from dplan._kernels.trees import Trees, join_trees, one_tree, sum_of_leaves
 from dplan.detectors._base import Detector
 from dplan.detectors._checks import check_choice, check_integer, check_number
-from dplan.detectors._isolation import labelled_or_stand_ins
+from dplan.detectors._isolation import labelled_or_pseudo_anomalies
 from dplan.detectors._minibatches import Indices
-from dplan.detectors._saving import COLUMNS, Array, Number, TreeArrays
+from dplan.detectors._saving import COLUMNS, Array, Number, TreeArrays, same
 from dplan.detectors._terms import ConstantTerm, LinearTerm, Term, TreesTerm
 
 ENGINES = ("scikit-learn", "catboost")
@@ -28,23 +28,15 @@ class LogisticBaseline(Detector):
     Parameters
     ----------
     C : float, default=1.0
-        Inverse of the strength of regularisation, as in scikit-learn's LogisticRegression. Its default.
+        Inverse of the regularisation strength, as in scikit-learn's LogisticRegression. Its default.
     max_iter : int, default=1000
-        Most iterations of its solver.
-    scale : bool, default=True
-        Scale every column to [0, 1] by the training rows.
-    contamination : float, default=0.02
-        Share of rows like the unlabelled ones that `predict` calls anomalous. It sets the threshold and nothing else.
+        Maximum number of iterations of the solver.
     random_state : int, RandomState, Generator or None, default=None
-        Seed. It matters only without any label.
-    callback : callable or None, default=None
-        Called once the model is fitted, as ``callback(detector, figures)``.
-    verbose : int, default=0
-        If not 0, one line is printed, or logged if the logger "dplan" is set up.
+        Seed. Only used if no row is labelled.
 
     Attributes
     ----------
-    coefficients_ : ndarray of float64
+    coef_ : ndarray of float64
         One per column.
     intercept_ : float
         The score of a row of zeros.
@@ -55,7 +47,7 @@ class LogisticBaseline(Detector):
 
     Notes
     -----
-    Without any labelled row, the 1 % of rows (at least 10) that an isolation forest isolates most easily stand in.
+    If no row is labelled, the 1 % of rows (at least 10) with the highest isolation scores are used instead.
 
     Examples
     --------
@@ -75,24 +67,30 @@ class LogisticBaseline(Detector):
     max_iter: int = 1000
 
     is_random = False
-    _saved = Detector._saved | {"coefficients_": Array(np.float64, (COLUMNS,)), "intercept_": Number()}
-    _renamed: ClassVar[dict[str, str]] = {"inverse_penalty": "C", "n_iterations": "max_iter"}
+    _saved = Detector._saved | {"coef_": Array(np.float64, (COLUMNS,)), "intercept_": Number()}
+    _renamed: ClassVar[dict[str, str]] = {
+        "inverse_penalty": "C",
+        "n_iterations": "max_iter",
+        "coefficients_": "coef_",
+    }
 
     def _check_parameters(self) -> None:
         check_number("C", self.C, "(0, inf)")
         check_integer("max_iter", self.max_iter, minimum=1)
 
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
-        from sklearn.linear_model import LogisticRegression  # here, because scoring goes without it
+        from sklearn.linear_model import LogisticRegression  # here, because scoring does not need it
 
         rows = self._arrange(X)
         anomalous = np.zeros(len(X), dtype=bool)
-        anomalous[labelled_or_stand_ins(rows, labels, rng)[0]] = True
+        anomalous[labelled_or_pseudo_anomalies(rows, labels, rng)[0]] = True
         model = LogisticRegression(C=float(self.C), class_weight="balanced", max_iter=int(self.max_iter))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the ranking settles long before the weights
+            warnings.simplefilter(
+                "ignore", ConvergenceWarning
+            )  # the ranking converges long before the weights
             model.fit(rows, anomalous)
-        self.coefficients_ = model.coef_[0].astype(np.float64)
+        self.coef_ = model.coef_[0].astype(np.float64)
         self.intercept_ = float(model.intercept_[0])
         self._record(iterations=float(model.n_iter_[0]))
 
@@ -101,11 +99,11 @@ class LogisticBaseline(Detector):
         return int(self.history_["iterations"][-1])
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        weights, biases = self.coefficients_[:, None], np.array([self.intercept_])
+        weights, biases = self.coef_[:, None], np.array([self.intercept_])
         return affine(rows, weights.astype(np.float32), biases.astype(np.float32))[:, 0]
 
     def _terms(self) -> Sequence[Term]:
-        return [LinearTerm(self.coefficients_), ConstantTerm(self.intercept_)]
+        return [LinearTerm(self.coef_), ConstantTerm(self.intercept_)]
 
 
 class BoostedBaseline(Detector):
@@ -114,37 +112,27 @@ class BoostedBaseline(Detector):
     Parameters
     ----------
     engine : {"scikit-learn", "catboost"}, default="scikit-learn"
-        "scikit-learn" is its HistGradientBoostingClassifier; "catboost" needs the extra `boost`.
+        "scikit-learn" uses HistGradientBoostingClassifier; "catboost" requires the extra `boost`.
     n_estimators : int, default=100
-        Trees, one after the other. scikit-learn's default.
+        Number of boosting iterations. scikit-learn's default.
     learning_rate : float, default=0.1
-        Share of each tree that is added. scikit-learn's default.
+        Learning rate (shrinkage). scikit-learn's default.
     l2 : float, default=1.0
-        Penalty on the values of leaves. XGBoost's default, because with scikit-learn's, none, the first trees overshoot
-        where one class is as rare as labelled anomalies are.
-    scale : bool, default=True
-        Scale every column to [0, 1] by the training rows. It does not change the ranking beyond rounding.
-    contamination : float, default=0.02
-        Share of rows like the unlabelled ones that `predict` calls anomalous. It sets the threshold and nothing else.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed. The same seed gives the same bytes.
-    callback : callable or None, default=None
-        Called once the model is fitted, as ``callback(detector, figures)``.
-    verbose : int, default=0
-        If not 0, one line is printed, or logged if the logger "dplan" is set up.
+        L2 regularisation of leaf values. XGBoost's default, because without it (scikit-learn's default) the first trees
+        overshoot when labelled anomalies are very rare.
 
     Attributes
     ----------
     trees_ : tuple of ndarray
-        With scikit-learn, the nodes of all trees: roots, depths, children, features, thresholds, values of leaves.
+        With scikit-learn: the nodes of all trees (roots, depths, children, features, thresholds, leaf values).
     booster_ : catboost.CatBoostClassifier
-        With CatBoost, its model.
+        With CatBoost: the fitted classifier.
     history_ : dict of list
         One entry: trees and seconds.
 
     Notes
     -----
-    Without any labelled row, the 1 % of rows (at least 10) that an isolation forest isolates most easily stand in.
+    If no row is labelled, the 1 % of rows (at least 10) with the highest isolation scores are used instead.
 
     Examples
     --------
@@ -178,7 +166,7 @@ class BoostedBaseline(Detector):
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
         rows = self._arrange(X)
         anomalous = np.zeros(len(X), dtype=bool)
-        anomalous[labelled_or_stand_ins(rows, labels, rng)[0]] = True
+        anomalous[labelled_or_pseudo_anomalies(rows, labels, rng)[0]] = True
         seed = int(rng.integers(2**31))
         if self.engine == "catboost":
             self.booster_ = catboost_model(
@@ -187,17 +175,17 @@ class BoostedBaseline(Detector):
             self.booster_.fit(rows, anomalous)
         else:
             from sklearn.ensemble import (
-                HistGradientBoostingClassifier,
-            )  # here, because scoring goes without it
+                HistGradientBoostingClassifier,  # here, because scoring does not need it
+            )
 
             model = HistGradientBoostingClassifier(
                 max_iter=int(self.n_estimators),
                 learning_rate=float(self.learning_rate),
                 l2_regularization=float(self.l2),
-                early_stopping=False,  # it would hold out labelled anomalies, of which there are few
+                early_stopping=False,  # it would hold out some of the few labelled anomalies
                 random_state=seed,
             )
-            # One thread, as everywhere here: on a busy machine its threads would spend their time waiting.
+            # One thread, as everywhere here: on a busy machine more threads mostly wait for each other.
             with threadpool_limits(1, user_api="openmp"):
                 model.fit(rows, anomalous)
             self.trees_ = join_trees([boosted_tree(tree.nodes) for (tree,) in model._predictors])
@@ -209,19 +197,23 @@ class BoostedBaseline(Detector):
         return sum_of_leaves(self.trees_, rows)
 
     def _terms(self) -> Sequence[Term]:
-        if self.engine == "catboost":  # which keeps its trees to itself
+        if self.engine == "catboost":  # which does not expose its trees
             return super()._terms()
         return [TreesTerm(self.trees_, np.ones(len(self.trees_.roots)))]
+
+    def _check_saved(self) -> None:
+        super()._check_saved()
+        same(self.engine, "scikit-learn", "engine")
 
     def _check_can_be_saved(self) -> None:
         if self.engine == "catboost":
             raise TypeError(
-                "a model of CatBoost cannot be saved: use engine='scikit-learn', or CatBoost's own save_model"
+                "a CatBoost model cannot be saved; use engine='scikit-learn', or CatBoost's own save_model"
             )
 
 
 def boosted_tree(nodes: NDArray[Any]) -> Trees:
-    """Read off one of scikit-learn's boosted trees."""
+    """Convert one of scikit-learn's boosted trees."""
     names = ("left", "right", "is_leaf", "feature_idx", "num_threshold", "value")
     left, right, is_leaf, features, thresholds, values = (nodes[name] for name in names)
     return one_tree(
@@ -235,7 +227,8 @@ def catboost_model(n_estimators: int, learning_rate: float, l2: float, seed: int
         from catboost import CatBoostClassifier
     except ImportError as error:
         raise ImportError(
-            "engine='catboost' needs CatBoost: run  pip install 'dplan-ad[boost]'  or leave engine='scikit-learn'."
+            "engine='catboost' requires CatBoost; install it with pip install 'dplan-ad[boost]', "
+            "or use engine='scikit-learn'."
         ) from error
     return CatBoostClassifier(
         iterations=n_estimators,
@@ -244,5 +237,5 @@ def catboost_model(n_estimators: int, learning_rate: float, l2: float, seed: int
         random_seed=seed,
         allow_writing_files=False,
         verbose=False,
-        thread_count=1,  # the same bytes whatever the machine
+        thread_count=1,  # the same bytes on every machine
     )

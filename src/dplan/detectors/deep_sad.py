@@ -18,59 +18,48 @@ from dplan.detectors._saving import Array, same
 from dplan.detectors._terms import ScoreTerm, Term
 
 LOSSES = {
-    "margin": False,  # labelled anomalies stay at least a margin away from the centre: the DPLAN paper's
-    "inverse": True,  # they pay the inverse of their distance: Deep SAD's own
+    "margin": False,  # keep labelled anomalies at least a margin away from the centre: the DPLAN paper's loss
+    "inverse": True,  # the inverse of their squared distance: the loss of Deep SAD's paper
 }
 
-_NEAREST_CENTRE = 0.1  # a unit whose centre is near zero could be met by switching it off
+_NEAREST_CENTRE = 0.1  # a dead unit would satisfy a centre near zero
 _LEAST_DISTANCE = 1e-6  # keeps the inverse finite
 
 
 class DeepSAD(DeepDetector):
     """Deep semi-supervised anomaly detection.
 
-    A representation draws the unlabelled rows together around a fixed centre and keeps the labelled anomalies away from
-    it. The squared distance to the centre is the anomaly score.
+    A network learns a representation that pulls unlabelled rows towards a fixed centre and keeps labelled anomalies
+    away from it. The squared distance to the centre is the anomaly score.
 
     Parameters
     ----------
     loss : {"margin", "inverse"}, default="margin"
-        What labelled anomalies pay: "margin" is max(0, M - distance²), the DPLAN paper's adaptation; "inverse" is
+        Loss of labelled anomalies: "margin" is max(0, M - distance²), the DPLAN paper's adaptation; "inverse" is
         1 / distance², the loss of Deep SAD's own paper with η = 1, a different method.
     margin : float, default=5.0
-        M. Our reading: DevNet's margin, as the DPLAN paper names none.
+        M. Our choice: DevNet's margin, because the DPLAN paper does not give one.
     hidden_units : int or tuple of int, default=(20,)
         ReLU units per layer, without biases; the last layer is the representation. From the DPLAN paper.
     n_epochs, epoch_batches, batch_size : int, default=50, 20, 512
-        Epochs, minibatches of an epoch, rows of a minibatch, half of them labelled. DevNet's, as the DPLAN paper says.
+        Epochs, minibatches per epoch, rows per minibatch (half of them labelled). As in DevNet, like the DPLAN paper.
     learning_rate : float, default=0.001
-        Of RMSprop, with the gradient's norm clipped to 1. DevNet's, as the DPLAN paper says.
+        Learning rate of RMSprop, with the gradient's norm clipped to 1. As in DevNet, like the DPLAN paper.
     l2 : float, default=0.01
-        Weight decay on all kernels. DevNet's.
-    scale : bool, default=True
-        Scale every column to [0, 1] by the training rows.
-    contamination : float, default=0.02
-        Share of rows like the unlabelled ones that `predict` calls anomalous. It sets the threshold and nothing else.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed. The same seed gives the same bytes.
-    callback : callable or None, default=None
-        Called after each epoch as ``callback(detector, figures)``; training stops if it returns True. The detector
-        scores as it would if training stopped there.
-    verbose : int, default=0
-        If not 0, one line per epoch is printed, or logged if the logger "dplan" is set up.
+        Weight decay of all kernels. As in DevNet.
 
     Attributes
     ----------
     centre_ : ndarray of float32
         The mean representation of the unlabelled rows before training; entries below 0.1 are set to 0.1.
     weights_, layer_sizes_ : ndarray
-        The network of the epoch with the lowest loss, laid out as `dplan._kernels.perceptron` says.
+        The network of the epoch with the lowest loss, in the layout described in `dplan._kernels.perceptron`.
     history_ : dict of list
-        Per epoch: loss (mean over its minibatches, weight decay included) and seconds (since the start).
+        Per epoch: loss (mean over its minibatches, including weight decay) and seconds (since fit started).
 
     Notes
     -----
-    Without any labelled row, the minibatches hold unlabelled rows only: the method is then the one-class Deep SVDD.
+    If no row is labelled, minibatches contain only unlabelled rows, and the method is the one-class Deep SVDD.
 
     References
     ----------
@@ -108,12 +97,12 @@ class DeepSAD(DeepDetector):
         network = without_biases(X.shape[1], check_hidden_units(self.hidden_units), float(self.l2), rng)
         self.centre_ = centre = first_centre(network, rows, unlabelled)
         margin, inverse = float(self.margin), LOSSES[self.loss]
-        # The margin loss is mean over D^u + mean over D^a, each half as heavy as a whole minibatch.
-        heaviness = np.float32(2 if len(labelled) and not inverse else 1)
+        # The margin loss is the mean over D^u plus the mean over D^a, and each is half of a minibatch.
+        factor = np.float32(2 if len(labelled) and not inverse else 1)
 
         def loss(outputs: Floats) -> tuple[float, Floats]:
             losses, slopes = sphere_loss(outputs, sampler.anomalous, centre, margin, inverse)
-            return weighted_mean(losses, slopes, heaviness * sampler.weights), slopes
+            return weighted_mean(losses, slopes, factor * sampler.weights), slopes
 
         self._learn(network, sampler, loss)
 
@@ -150,7 +139,7 @@ class SphereTerm(ScoreTerm):
 def without_biases(
     n_columns: int, hidden_units: tuple[int, ...], l2: float, rng: np.random.Generator
 ) -> Network:
-    """Return a network of ReLU layers; a bias could map every row to the centre, so they stay zero."""
+    """Return a network of ReLU layers. Biases stay zero, because they could map every row to the centre."""
     sizes: Sizes = np.array([n_columns, *hidden_units], dtype=np.int64)
     network = new_network(sizes, l2, len(hidden_units), rng)
     is_bias = np.zeros_like(network.theta)
@@ -160,7 +149,7 @@ def without_biases(
 
 
 def first_centre(network: Network, rows: Floats, unlabelled: Indices) -> Floats:
-    """Return the mean representation of the unlabelled rows, with no entry nearer to zero than 0.1."""
+    """Return the mean representation of the unlabelled rows, with entries of at least 0.1."""
     total, counts = np.zeros(network.sizes[-1]), np.zeros(len(rows), dtype=np.float32)
     counts[unlabelled] = 1
     for start in range(0, len(rows), 512):
@@ -186,7 +175,7 @@ def squared_distances(outputs: Floats, centre: Floats) -> Floats:
 def sphere_loss(
     outputs: Floats, anomalous: NDArray[np.bool_], centre: Floats, margin: float, inverse: bool
 ) -> tuple[Floats, Floats]:
-    """Return the loss of each row, given its outputs before ReLU, and its gradient by them."""
+    """Return the loss of each row, given its outputs before ReLU, and its gradient with respect to them."""
     losses, slopes = squared_distances(outputs, centre), np.empty_like(outputs)
     for row in range(len(outputs)):
         distance, by_distance = losses[row], 1.0

@@ -10,49 +10,39 @@ from dplan.detectors._checks import check_hidden_units, check_number
 from dplan.detectors._deep import DeepDetector, new_network
 from dplan.detectors._minibatches import HalfAndHalf, Indices, weighted_mean
 
-_PRIOR_DRAWS = 5_000  # of N(0, 1), the reference scores
+_PRIOR_DRAWS = 5_000  # number of reference scores drawn from N(0, 1)
 
 
 class DevNet(DeepDetector):
     """Deviation networks.
 
-    A network learns a score directly: unlabelled rows are pulled to the mean of a Gaussian prior, labelled anomalies
-    are pushed at least `margin` of its standard deviations above it.
+    A network learns the score directly: unlabelled rows are pulled towards the mean of a Gaussian prior, and labelled
+    anomalies are pushed at least `margin` standard deviations above it.
 
     Parameters
     ----------
     margin : float, default=5.0
-        Standard deviations that part anomalies from the prior's mean. From the paper.
+        Minimum distance of anomalies from the prior mean, in standard deviations. From the paper.
     hidden_units : int or tuple of int, default=(20,)
         ReLU units per hidden layer. From the paper.
     n_epochs, epoch_batches, batch_size : int, default=50, 20, 512
-        Epochs, minibatches of an epoch, rows of a minibatch, half of them labelled. From the paper.
+        Epochs, minibatches per epoch, rows per minibatch (half of them labelled). From the paper.
     learning_rate : float, default=0.001
-        Of RMSprop. From the paper's code, with Keras's other settings; the gradient's norm is clipped to 1.
+        Learning rate of RMSprop. From the paper's code, with Keras's other settings; the gradient's norm is clipped to
+        1.
     l2 : float, default=0.01
-        Weight decay on the hidden kernels. From the paper.
-    scale : bool, default=True
-        Scale every column to [0, 1] by the training rows.
-    contamination : float, default=0.02
-        Share of rows like the unlabelled ones that `predict` calls anomalous. It sets the threshold and nothing else.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed. The same seed gives the same bytes.
-    callback : callable or None, default=None
-        Called after each epoch as ``callback(detector, figures)``; training stops if it returns True. The detector
-        scores as it would if training stopped there.
-    verbose : int, default=0
-        If not 0, one line per epoch is printed, or logged if the logger "dplan" is set up.
+        Weight decay of the hidden kernels. From the paper.
 
     Attributes
     ----------
     weights_, layer_sizes_ : ndarray
-        The network of the epoch with the lowest loss, laid out as `dplan._kernels.perceptron` says.
+        The network of the epoch with the lowest loss, in the layout described in `dplan._kernels.perceptron`.
     history_ : dict of list
-        Per epoch: loss (mean over its minibatches, weight decay included) and seconds (since the start).
+        Per epoch: loss (mean over its minibatches, including weight decay) and seconds (since fit started).
 
     Notes
     -----
-    Without any labelled row, the 1 % of rows (at least 10) that an isolation forest isolates most easily stand in.
+    If no row is labelled, the 1 % of rows (at least 10) with the highest isolation scores are used instead.
 
     References
     ----------
@@ -101,7 +91,7 @@ class DevNet(DeepDetector):
 def deviation_loss(
     scores: Floats, anomalous: NDArray[np.bool_], mean: float, deviation: float, margin: float
 ) -> tuple[Floats, Floats]:
-    """Return the deviation loss (Eqs. 6 and 7) of each row of rows × 1 scores, and its gradient by the score."""
+    """Return the deviation loss (Eqs. 6 and 7) of each row, given its score, and the gradient."""
     losses, slopes = np.empty(len(scores), dtype=scores.dtype), np.empty_like(scores)
     for row in range(len(scores)):
         deviations = (scores[row, 0] - mean) / deviation

@@ -55,120 +55,112 @@ _NUMBERS = {
 class DPLAN(ContinuingDetector):
     """Deep Q-learning with partially labelled anomalies.
 
-    An agent walks through the rows of a table and calls each one normal or anomalous. An external reward teaches it
-    the labelled anomalies; an intrinsic one, from an isolation forest in the agent's own embedding, pays for rows that
-    are easy to isolate and so drives it to explore anomalies that nobody has labelled. After training,
-    Q(s, anomalous) is the anomaly score.
+    An agent moves through the rows of a table and calls each one normal or anomalous. An external reward teaches it
+    the labelled anomalies. An intrinsic reward, from an isolation forest in the agent's embedding, is higher for rows
+    that are easy to isolate, and makes it explore anomalies that nobody has labelled. After training, Q(s, anomalous)
+    is the anomaly score.
 
-    Each parameter says where its default comes from: the paper, the original DQN (Mnih et al. 2015) to which the
-    paper defers, or us.
+    Each parameter says where its default comes from: the paper, the original DQN (Mnih et al. 2015), which the paper
+    refers to, or our choice.
 
     Parameters
     ----------
     hidden_units : int or tuple of int, default=(20,)
         ReLU units per hidden layer. The last hidden layer is the embedding ψ. From the paper.
     dropout : float, default=0.0
-        Share of units dropped after every hidden layer but the last, in the learning pass only. From the paper, whose
+        Fraction of units dropped after every hidden layer except the last, during training only. From the paper, whose
         deeper variant DQN⁺ uses 0.9.
     n_steps : int, default=20000
-        Steps of training in all, warm-up included. From the paper.
+        Total number of training steps, including the warm-up. From the paper.
     episode_steps : int, default=2000
-        Steps of an episode; its last transition is terminal. From the paper.
+        Steps per episode; the last transition of an episode is terminal. From the paper.
     warmup_steps : int, default=10000
         Steps that only fill the replay memory, before the first gradient step. From the paper.
     target_update_steps : int, default=10000
-        The target network, zero at first, becomes a copy of the Q-network every K steps, counted with the warm-up. From
+        The target network, initially zero, becomes a copy of the Q-network every K steps, counting the warm-up. From
         the paper.
     novelty_update_steps : int, default=2000
         The forest of the intrinsic reward is refitted in the current embedding every N steps. From the paper.
     epsilon_start, epsilon_end : float, default=1.0, 0.1
         Probability of a random action at the start and after `epsilon_steps`. From the paper.
     epsilon_steps : int, default=10000
-        Steps over which ε falls linearly, warm-up included. From the paper.
+        Steps over which ε decreases linearly, including the warm-up. From the paper.
     labelled_probability : float, default=0.5
         Probability p that the next row is a labelled anomaly. From the paper.
     subsample_size : int, default=1000
-        Size of the random subsample S of unlabelled rows in which the next row is looked for. From the paper.
+        Size of the random subsample S of unlabelled rows from which the next row is selected. From the paper.
     replay_size : int, default=100000
-        Transitions that the replay memory holds; minibatches are drawn from it with replacement. From the paper.
+        Capacity of the replay memory in transitions; minibatches are drawn from it with replacement. From the paper.
     batch_size : int, default=32
         Transitions per gradient step. From the original DQN.
     discount : float, default=0.99
-        γ. From the original DQN.
+        Discount factor γ. From the original DQN.
     learning_rate : float, default=0.00025
         From the original DQN.
     gradient_decay : float, default=0.95
-        Share that running means of the gradient keep per step; the original DQN's "gradient momentum".
+        Decay rate of the running means of the gradient; the original DQN's "gradient momentum".
     min_squared_gradient : float, default=0.01
         Added to the optimiser's denominator. From the original DQN.
     momentum : float, default=0.0
-        Share of the last step that "rmsprop" takes again; the nearer to 1, the faster the network learns. From us, to
-        be tried: the paper has none.
+        Momentum of "rmsprop". Our addition; the paper uses none.
     optimizer : {"rmsprop", "dqn"}, default="rmsprop"
-        "rmsprop" divides the gradient by √v + `min_squared_gradient`, which is what the authors' stack (Keras 2.3.1)
-        makes of the paper's settings; "dqn" is the original DQN's centred form, √(v - m² + `min_squared_gradient`).
-        Our reading: the paper does not say.
+        "rmsprop" divides the gradient by √v + `min_squared_gradient`, like the authors' framework (Keras 2.3.1) with
+        the paper's settings; "dqn" is the original DQN's centred form, √(v - m² + `min_squared_gradient`). Our choice:
+        the paper does not say.
     l2 : float, default=0.01
-        Weight decay on the hidden kernels. Our reading: the paper is silent, the same authors' DevNet has it.
+        Weight decay of the hidden kernels. Our choice: the paper does not say; the same authors' DevNet has it.
     sampler : {"proximity", "uniform", "random"}, default="proximity"
-        How unlabelled rows are picked. "proximity" is the paper's: of the subsample, the row nearest to the current one
-        if the agent called it anomalous, else the farthest. "uniform" draws any unlabelled row and keeps p. "random"
-        draws from all rows alike, as in the paper's ablation REnv.
+        How unlabelled rows are sampled. "proximity" is the paper's: of the subsample, the row nearest to the current
+        one if the agent called it anomalous, else the farthest. "uniform" draws any unlabelled row and keeps p.
+        "random" draws uniformly from all rows, as in the paper's ablation REnv.
     intrinsic_reward : bool, default=True
         Whether the isolation forest adds to the reward. From the paper; its ablation ERew switches it off.
     novelty_features : {"embedding", "raw"}, default="embedding"
-        What the forest sees: the agent's embedding, as in the paper, or the columns themselves. "raw" is from us, to be
-        tried.
+        What the forest is grown on: the agent's embedding, as in the paper, or the columns themselves. "raw" is our
+        addition.
     novelty_scaling : {"minmax", "rank", "none"}, default="minmax"
-        How its scores become rewards: by their extremes over the unlabelled rows, by the share of unlabelled rows that
-        score lower, or as they are. Our reading: the paper wants [0, 1] and does not say how.
+        How its scores become rewards: by minimum and maximum over the unlabelled rows, by the fraction of unlabelled
+        rows with a lower score, or unchanged. Our choice: the paper asks for [0, 1] and does not say how.
     n_trees : int, default=100
-        Trees of the forest. From iForest's recommended settings, as the paper says.
+        Trees of the forest of the intrinsic reward. iForest's recommendation, as in the paper.
     tree_size : int, default=256
-        Rows per tree. From iForest's recommended settings, as the paper says.
+        Rows per tree. iForest's recommendation, as in the paper.
     scale : bool, default=True
-        Scale every column to [0, 1] by the training rows; later rows are not clipped. From the paper.
+        Scale every column to [0, 1] using the training rows; new rows are not clipped. From the paper.
     contamination : float, default=0.02
-        Share of rows like the unlabelled ones that `predict` calls anomalous. It sets the threshold and nothing else.
-        From us, after the paper's contamination rate.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed. The same seed gives the same bytes.
-    callback : callable or None, default=None
-        Called after each episode as ``callback(detector, figures)``: the detector can score already, `figures` is the
-        newest entry of `history_`. If it returns True, training stops there.
-    verbose : int, default=0
-        If not 0, one line per episode is printed, or logged if the logger "dplan" is set up.
+        Fraction of rows like the unlabelled ones that `predict` reports as anomalies. Only affects the threshold. Our
+        choice, equal to the paper's contamination rate.
 
     Attributes
     ----------
     weights_ : ndarray of float32
-        All weights of the Q-network in one vector, laid out as `dplan._kernels.perceptron` says.
+        All weights of the Q-network in one vector, in the layout described in `dplan._kernels.perceptron`.
     layer_sizes_ : ndarray of int64
         Units per layer, from the inputs to the two actions.
     column_low_, column_inverse_ : ndarray of float64
         Half the minimum and the inverse of half the range of each column.
     history_ : dict of list
         Per episode: reward (sum over its steps), loss (mean over its gradient steps, NaN in the warm-up), epsilon (at
-        its end), anomalous_actions and labelled_rows (shares of its steps), seconds (since the start).
+        its end), anomalous_actions and labelled_rows (fractions of its steps), seconds (since fit started).
     offset_ : float
         Threshold of `decision_function`.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in all scikit-learn estimators.
 
     Notes
     -----
-    Where the paper leaves a choice open, these readings are taken:
+    Where the paper leaves a choice open, we chose:
 
-    - The reward of a step is h(s_t, a_t) + f(s_t): both on the row that was acted on (Algorithm 1, lines 11 and 12).
+    - The reward of a step is h(s_t, a_t) + f(s_t), both for the row that was acted on (Algorithm 1, lines 11 and 12).
     - The loss is the mean of ½ (TD error)² over the minibatch, unclipped.
     - The isolation score is rescaled by its minimum and maximum over (a sample of 5,000 of) the unlabelled rows at each
       refit, and clipped to [0, 1].
-    - S is drawn anew at every step, all unlabelled rows being equally likely; the current row is not part of it. The
-      unlabelled rows are shuffled once, and S is a window at a random place; of more than 100,000 unlabelled rows, an
-      episode's windows begin in a stretch of 100,000 that is drawn anew for each episode after the warm-up.
-    - The paper's Algorithm 2 scores by argmax; Q(s, a¹), as its text says, is meant.
+    - S is drawn uniformly at every step, without the current row. The unlabelled rows are shuffled once, and S is a
+      window at a random position; with more than 100,000 unlabelled rows, the windows of an episode start in a stretch
+      of 100,000 rows that is drawn for each episode after the warm-up.
+    - Algorithm 2 scores by argmax, a misprint for Q(s, a¹), which the text uses.
 
-    Without any labelled row, p is 0.
+    If no row is labelled, p is 0.
 
     References
     ----------
@@ -229,7 +221,9 @@ class DPLAN(ContinuingDetector):
             check_number(name, getattr(self, name), interval)
         check_choice("optimizer", self.optimizer, OPTIMIZERS)
         if self.momentum and self.optimizer != "rmsprop":
-            raise ValueError(f'momentum goes with optimizer="rmsprop", not {self.optimizer!r}; leave it 0.')
+            raise ValueError(
+                f'momentum requires optimizer="rmsprop", got {self.optimizer!r}; set momentum=0.'
+            )
         check_choice("sampler", self.sampler, SAMPLERS)
         check_flag("intrinsic_reward", self.intrinsic_reward)
         check_choice("novelty_features", self.novelty_features, FEATURES)
@@ -248,7 +242,7 @@ class DPLAN(ContinuingDetector):
         rng: np.random.Generator,
         weights: Floats | None = None,
     ) -> None:
-        """Train, as a member of an ensemble, on rows that are checked and scaled already; set no threshold."""
+        """Train as a member of an ensemble, on rows that are already checked and scaled; set no threshold."""
         self.n_features_in_ = rows.shape[1]
         self.column_low_, self.column_inverse_ = no_scale(rows.shape[1])
         self.history_ = {}
@@ -262,7 +256,7 @@ class DPLAN(ContinuingDetector):
         rng: np.random.Generator,
         weights: Floats | None = None,
     ) -> None:
-        """Train a new agent or, given weights, continue with one that has them."""
+        """Train a new agent, or continue from the given weights."""
         labelled, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
         order = ring_order(labelled, unlabelled, max(self.subsample_size, self.tree_size), rng)
         world = World(
@@ -325,11 +319,11 @@ class DPLAN(ContinuingDetector):
         if check_hidden_units(self.hidden_units) != layers:
             raise ValueError(
                 f"the agent has hidden layers of {layers} units and cannot continue with hidden_units="
-                f"{self.hidden_units!r}; leave hidden_units as it was, or call fit."
+                f"{self.hidden_units!r}; keep the original value, or call fit."
             )
 
     def _as(self, settings: type[Schedule] | type[Learning]) -> dict[str, Any]:
-        """Return the parameters that a record of settings has, in the types that it declares."""
+        """Return the parameters that are fields of a settings tuple, converted to the declared types."""
         values = {name: getattr(self, name) for name in settings._fields}
         values = {name: OPTIMIZERS[value] if name == "optimizer" else value for name, value in values.items()}
         return {name: settings.__annotations__[name](value) for name, value in values.items()}

@@ -1,65 +1,54 @@
-"""DUA: DevNet with pseudo anomalies from an unsupervised detector (Pang et al., KDD 2021, Section 5.2)."""
+"""DUA: DevNet with pseudo-anomalies from an unsupervised detector (Pang et al., KDD 2021, Section 5.2)."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
 from dplan.detectors._checks import check_number
-from dplan.detectors._isolation import split_off_most_isolated
+from dplan.detectors._isolation import split_most_isolated
 from dplan.detectors._minibatches import Indices
 from dplan.detectors._saving import Array
 from dplan.detectors.devnet import DevNet
 
-# The shares that the paper tried; it reports the best of them, the second.
+# The shares that the paper tried. It reports results for the best one, the second.
 PAPER_SHARES = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.02, 0.04)
 
 
 class DUA(DevNet):
     """DevNet with an additional detector of unlabelled anomalies.
 
-    An isolation forest on the raw features ranks the unlabelled rows. Those at the top become pseudo anomalies: they
-    leave the unlabelled rows and join the labelled ones. Then `DevNet` learns from both.
+    An isolation forest on the raw features ranks the unlabelled rows. Those at the top become pseudo-anomalies: they
+    are moved from the unlabelled to the labelled rows. Then `DevNet` is trained on both.
 
     Parameters
     ----------
     pseudo_share : float, default=0.0005
-        Share of the unlabelled rows that become pseudo anomalies, at least one row. The paper tried 0.0001, 0.0005,
+        Fraction of the unlabelled rows that become pseudo-anomalies, at least one row. The paper tried 0.0001, 0.0005,
         0.001, 0.005, 0.01, 0.02 and 0.04 (`dplan.detectors.dua.PAPER_SHARES`) and reports 0.0005.
     margin : float, default=5.0
-        Standard deviations that part anomalies from the prior's mean. From DevNet.
+        Minimum distance of anomalies from the prior mean, in standard deviations. As in DevNet.
     hidden_units : int or tuple of int, default=(20,)
-        ReLU units per hidden layer. From DevNet.
+        ReLU units per hidden layer. As in DevNet.
     n_epochs, epoch_batches, batch_size : int, default=50, 20, 512
-        Epochs, minibatches of an epoch, rows of a minibatch, half of them (pseudo) anomalies. From DevNet.
+        Epochs, minibatches per epoch, rows per minibatch (half of them anomalies or pseudo-anomalies). As in DevNet.
     learning_rate : float, default=0.001
-        Of RMSprop. From DevNet.
+        Learning rate of RMSprop. As in DevNet.
     l2 : float, default=0.01
-        Weight decay on the hidden kernels. From DevNet.
-    scale : bool, default=True
-        Scale every column to [0, 1] by the training rows.
-    contamination : float, default=0.02
-        Share of rows like the unlabelled ones that `predict` calls anomalous. It sets the threshold and nothing else.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed. The same seed gives the same bytes.
-    callback : callable or None, default=None
-        Called after each epoch as ``callback(detector, figures)``; training stops if it returns True. The detector
-        scores as it would if training stopped there.
-    verbose : int, default=0
-        If not 0, one line per epoch is printed, or logged if the logger "dplan" is set up.
+        Weight decay of the hidden kernels. As in DevNet.
 
     Attributes
     ----------
     pseudo_anomalies_ : ndarray of int64
-        Numbers of the training rows that became pseudo anomalies.
+        Indices of the training rows that became pseudo-anomalies.
     weights_, layer_sizes_ : ndarray
-        The network of the epoch with the lowest loss, laid out as `dplan._kernels.perceptron` says.
+        The network of the epoch with the lowest loss, in the layout described in `dplan._kernels.perceptron`.
     history_ : dict of list
-        Per epoch: loss (mean over its minibatches, weight decay included) and seconds (since the start).
+        Per epoch: loss (mean over its minibatches, including weight decay) and seconds (since fit started).
 
     Notes
     -----
-    Without any labelled row, `pseudo_share` would leave too few anomalies to learn from: 1 % of the rows (at least 10)
-    become pseudo anomalies.
+    If no row is labelled, 1 % of the rows (at least 10) become pseudo-anomalies, because `pseudo_share` would give too
+    few anomalies to learn from.
 
     References
     ----------
@@ -82,7 +71,7 @@ class DUA(DevNet):
 
     pseudo_share: float = 0.0005
 
-    _saved = DevNet._saved | {"pseudo_anomalies_": Array(np.int64, may_be_empty=True)}
+    _saved = DevNet._saved | {"pseudo_anomalies_": Array(np.int64, may_be_empty=True, lowest=0)}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -96,5 +85,5 @@ class DUA(DevNet):
             self.pseudo_anomalies_ = labelled
             return rows, labelled, unlabelled
         count = max(1, round(self.pseudo_share * len(unlabelled)))
-        self.pseudo_anomalies_, unlabelled = split_off_most_isolated(rows, unlabelled, count, rng)
+        self.pseudo_anomalies_, unlabelled = split_most_isolated(rows, unlabelled, count, rng)
         return rows, np.concatenate([labelled, self.pseudo_anomalies_]), unlabelled

@@ -1,4 +1,4 @@
-"""DPLANEnsemble: many agents with two kinds of mind, and explorers of the raw features. Our own, beyond the paper."""
+"""DPLANEnsemble: an ensemble of agents and unsupervised explorers. Not from the paper."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -15,29 +15,44 @@ from dplan._kernels.perceptron import Floats
 from dplan._kernels.trees import join_trees, sum_of_leaves
 from dplan.agent.environment import ANOMALOUS
 from dplan.detectors._base import Callback, Indices
-from dplan.detectors._checks import as_generator, check_integer, check_n_jobs, check_number
-from dplan.detectors._explorers import EXPLORERS, Explorers, as_members, draw_rows, grown_forest
-from dplan.detectors._fitted_ensemble import FittedEnsemble, agent_sizes
-from dplan.detectors._isolation import labelled_or_stand_ins
-from dplan.detectors._members import KINDS, Member, agent_weights, boosted_trees, standardised
-from dplan.detectors._side_by_side import side_by_side
+from dplan.detectors._checks import (
+    as_generator,
+    check_integer,
+    check_n_jobs,
+    check_not_diverged,
+    check_number,
+)
+from dplan.detectors._fitted_ensemble import FittedEnsemble, agent_sizes, stack_networks
+from dplan.detectors._isolation import labelled_or_pseudo_anomalies
+from dplan.detectors._members import (
+    EXPLORERS,
+    KINDS,
+    Explorers,
+    Member,
+    agent_weights,
+    as_members,
+    boosted_trees,
+    draw_rows,
+    grown_forest,
+    standardised,
+)
 from dplan.detectors.dplan import DPLAN
 
-# How a network agent learns. The slow one is DPLAN as published but for its sampler; the fast one takes twenty times as
-# long steps with less weight decay. Which is better differs from table to table, so there are both.
+# How a network agent learns. The slow one is DPLAN as published, with a uniform sampler; the fast one takes steps
+# twenty times larger, with less weight decay. Which is better depends on the table, so there are both.
 _SLOW: dict[str, Any] = {"sampler": "uniform"}
 _FAST: dict[str, Any] = {"sampler": "uniform", "momentum": 0.95, "gradient_decay": 0.9, "l2": 0.003}
 
-# Unlabelled rows that one agent sees: as many as a network agent can visit in its steps, and for trees so few that
-# hidden anomalies among them weigh little.
+# Unlabelled rows per agent: as many as a network agent can visit in its steps, and few enough for trees that hidden
+# anomalies matter little.
 _NETWORK_ROWS, _TREE_ROWS = 20_000, 5_000
 
-# With fewer labels than this, every agent learns from all of them and none is held out.
+# With fewer labelled rows, every agent learns from all of them and none is held out.
 _FEWEST_LABELS_TO_HOLD_OUT = 8
 
 
 class Job(NamedTuple):
-    """What one agent learns from."""
+    """Training data of one agent."""
 
     kind: str
     number: int
@@ -47,77 +62,66 @@ class Job(NamedTuple):
 
 
 class DPLANEnsemble(FittedEnsemble):
-    """Agents of several kinds, each with its own experience, and explorers of the raw features. The recommended one.
+    """Ensemble of agents and unsupervised explorers; the recommended detector.
 
-    Three things were found out about DPLAN (``docs/ensemble.md``): drawing unlabelled rows uniformly is better than by
-    proximity; many agents are better than one, and no single speed of learning is right everywhere; and an isolation
-    forest in the agent's embedding is blind to what the embedding was never taught to see. This detector follows:
+    It is based on three findings about DPLAN (``docs/ensemble.md``): drawing unlabelled rows uniformly is better than
+    by proximity; many agents are better than one, and no learning rate is best everywhere; and an isolation forest in
+    the agent's embedding cannot see what the embedding has not learned. Therefore:
 
-    - Every agent draws its own unlabelled rows, uniformly, and leaves out a part of the known anomalies.
-    - Half of the score comes from network agents, DPLAN's own, that learn slowly or fast. The other half comes from
-      agents whose action values are boosted trees: if rows are drawn uniformly, what comes next does not depend on
-      what the agent does, so the action value is the expected reward and can be learned directly.
-    - Two explorers of the raw features add what is rare in itself, labelled or not: the distance to the nearest
+    - Every agent draws its own unlabelled rows, uniformly, and leaves out some of the known anomalies.
+    - Half of the score comes from network agents, DPLAN's own, which learn slowly or fast. The other half comes from
+      agents whose action values are boosted trees: if rows are drawn uniformly, the next row does not depend on the
+      action, so the action value is the expected reward and can be learned directly.
+    - Two explorers of the raw features add a score for rare rows, without labels: the distance to the nearest
       neighbours among unlabelled rows, and an isolation forest.
-    - Each one's scores are standardised against unlabelled rows, by the distance from their median to their 0.9
-      quantile: an agent that sets a few rows far apart from all others is heard where it does so.
-    - Held-out known anomalies tell how much each kind of agent is worth on this table.
+    - The scores of each member are standardised using unlabelled rows, by the distance from the median to the 0.9
+      quantile, so an agent that separates a few rows clearly has more influence on them.
+    - Held-out known anomalies determine the weight of each kind of agent.
 
     Parameters
     ----------
     n_agents : int, default=4
-        Agents of each of the three kinds. More are better and cost more.
+        Agents of each of the three kinds. More agents give better results and take longer.
     hidden_units : int, default=20
         ReLU units of a network agent.
     n_steps, warmup_steps : int, default=20000, 10000
         Steps of a network agent, as in `DPLAN`.
     n_rounds : int, default=50
-        Boosted trees of a tree agent.
+        Boosting rounds of a tree agent.
     exploration : float, default=0.6
-        Weight of the explorers beside all agents together, which have 1. Five sixths of it go to the nearest
+        Total weight of the explorers, relative to a weight of 1 for all agents. Five sixths of it go to the nearest
         neighbours, one sixth to the isolation forest.
     n_trees, tree_size : int, default=100, 256
-        Of the isolation forests: the explorer's, and those of the network agents' intrinsic reward.
+        Trees, and rows per tree, of the isolation forests: the explorer's and those of the intrinsic rewards.
     n_jobs : int or None, default=None
-        Agents that are trained at the same time, each in a thread: None stands for one, -1 for one per core, as in
-        scikit-learn. The result is the same.
-    scale : bool, default=True
-        Scale every column to [0, 1] by the training rows.
-    contamination : float, default=0.02
-        Share of rows like the unlabelled ones that `predict` calls anomalous. It sets the threshold and nothing else.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed. The same seed gives the same bytes.
-    callback : callable or None, default=None
-        Called after each member is trained as ``callback(detector, figures)``; the detector scores with the members
-        that it has so far. If it returns True, it stays with these.
-    verbose : int, default=0
-        If not 0, one line per member is printed, or logged if the logger "dplan" is set up.
+        Number of agents trained at the same time, each in a thread; None means 1, -1 means all cores, as in
+        scikit-learn. Does not affect the result.
 
     Attributes
     ----------
     weights_, layer_sizes_ : ndarray
-        All network agents side by side as one network, laid out as `dplan._kernels.perceptron` says: the hidden
-        units of one after those of the other, and two outputs, Q(s, normal) and Q(s, anomalous), of each.
+        All network agents stacked into one wide network, in the layout described in `dplan._kernels.perceptron`: the
+        hidden units of all agents, and two outputs, Q(s, normal) and Q(s, anomalous), for each agent.
     trees_ : tuple of ndarray
-        The trees of the tree agents, one agent after the other.
+        The trees of all tree agents.
     neighbours_ : ndarray of float32, shape (n_samples, n_rows, n_columns)
-        Unlabelled training rows, scaled, among which nearest neighbours are looked for.
+        Samples of scaled unlabelled training rows, in which nearest neighbours are searched.
     forest_ : tuple of ndarray
-        The exploring isolation forest.
-    usual_path_length_ : float
-        What its path lengths are compared with.
-    middles_, spreads_, member_weights_ : ndarray of float64
-        What scores are standardised by, and the weight of each member: network agents, tree agents, the neighbours,
-        the forest.
+        The isolation forest of the explorer.
+    average_path_length_ : float
+        Average path length in a tree of `tree_size` rows, which normalises path lengths.
+    member_medians_, member_scales_, member_weights_ : ndarray of float64
+        Median and scale that standardise a member's scores, and its weight, for each member: network agents, tree
+        agents, nearest neighbours, forest.
     score_quantiles_ : ndarray of float64
         Scores of unlabelled rows at 0, 0.1, …, 100 %.
     history_ : dict of list
-        Per member: held_out_error (the mean share of unlabelled rows that score above its held-out anomalies, NaN
-        without any) and seconds (since the start).
+        Per agent: held_out_error (the mean fraction of unlabelled rows that score above its held-out anomalies, NaN if
+        it has none) and seconds (since fit started).
 
     Notes
     -----
-    Without any labelled row, the 1 % of rows (at least 10) that an isolation forest isolates most easily stand in.
+    If no row is labelled, the 1 % of rows (at least 10) with the highest isolation scores are used instead.
 
     Examples
     --------
@@ -126,7 +130,7 @@ class DPLANEnsemble(FittedEnsemble):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(1000, 5))
     >>> X[:40] += 4  # anomalies, of which ten are known
-    >>> X[40:50, 0] -= 9  # and anomalies of a kind that nobody knows
+    >>> X[40:50, 0] -= 9  # and anomalies of an unknown class
     >>> y = np.zeros(1000, dtype=int)
     >>> y[:10] = 1
     >>> detector = DPLANEnsemble(n_agents=1, n_steps=4000, warmup_steps=1000, random_state=0).fit(X, y)
@@ -164,10 +168,10 @@ class DPLANEnsemble(FittedEnsemble):
     def _train(
         self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator, earlier: Sequence[Floats]
     ) -> Indices:
-        """Train all members, network agents from earlier weights if there are any; return the neighbours' numbers."""
+        """Train all members, network agents from earlier weights if given; return the indices of the neighbours."""
         labelled, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
         if len(labelled) == 0:
-            labelled, unlabelled = labelled_or_stand_ins(self._arrange(X), labels, rng)
+            labelled, unlabelled = labelled_or_pseudo_anomalies(self._arrange(X), labels, rng)
         samples, reference = draw_rows(unlabelled, rng)
         usual = self._arrange(X, reference)
         neighbours = self._arrange(X, samples.ravel()).reshape(*samples.shape, X.shape[1])
@@ -178,29 +182,29 @@ class DPLANEnsemble(FittedEnsemble):
         explorers = Explorers(neighbours, *forest)
         exploring = as_members(explorers, usual)
         agents: list[Member] = []
-        # Agents are handed over in the order in which they were asked for, so threads change nothing.
+        # Results are collected in the order of submission, so threads do not affect them.
         with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as pool:
             running = [pool.submit(train_one, job) for job in jobs]
             try:
                 for finished in running:
-                    # In short waits: with polars' handler of Ctrl-C, it is heeded between two waits only.
+                    # Wait briefly: with polars' signal handlers, Ctrl-C is only handled between waits.
                     while wait([finished], timeout=0.2).not_done:
                         pass
                     agents.append(finished.result())
-                    # All at once: a training that fails before leaves the detector as it was.
-                    self.neighbours_, self.forest_, self.usual_path_length_ = explorers
+                    # Set all attributes at once, so that a failed fit leaves the detector unchanged.
+                    self.neighbours_, self.forest_, self.average_path_length_ = explorers
                     self._assemble(agents, exploring)
                     if self._record(held_out_error=agents[-1].error):
                         break
             finally:
-                stop.set()  # or Ctrl-C would wait until agents under way have learned all
+                stop.set()  # otherwise Ctrl-C would wait for running agents
                 for waiting in running:
                     waiting.cancel()
         neighbour_rows: Indices = samples.ravel()
         return neighbour_rows
 
     def _jobs(self, labelled: Indices, rng: np.random.Generator) -> Iterator[Job]:
-        """Say what each agent is to learn; kinds take turns, so that a training cut short has some of each."""
+        """Assign training data to each agent; kinds alternate, so that a stopped fit has some of each."""
         n_folds = max(int(self.n_agents), 2)
         fold = np.arange(len(labelled)) % n_folds
         holding_out = len(labelled) >= max(_FEWEST_LABELS_TO_HOLD_OUT, n_folds)
@@ -231,7 +235,7 @@ class DPLANEnsemble(FittedEnsemble):
             return standardised(job.kind, None, trees, usual_scores, held_out_scores)
         place = 2 * job.number + (job.kind == "fast")
         agent = self._agent(job.kind, lambda *_: stop.is_set())
-        # Rows are checked and scaled already, and an agent needs no threshold of its own: this is all of its fit.
+        # Rows are already checked and scaled, and an agent needs no threshold, so `fit` is not called.
         agent._train_on_scaled(
             rows,
             known.astype(np.int64),
@@ -242,6 +246,7 @@ class DPLANEnsemble(FittedEnsemble):
             product.outputs(agent.weights_, agent.layer_sizes_, part)[:, ANOMALOUS]
             for part in (usual, held_out)
         ]
+        check_not_diverged(values[0], type(self).__name__)
         return standardised(job.kind, agent.weights_, None, *values)
 
     def _agent(self, kind: str, callback: Callback) -> DPLAN:
@@ -257,16 +262,16 @@ class DPLANEnsemble(FittedEnsemble):
         )
 
     def _assemble(self, agents: Sequence[Member], explorers: Sequence[Member]) -> None:
-        """Put what agents learned into plain arrays, and weigh all members."""
+        """Store the fitted agents as arrays, and compute the weights of all members."""
         networks = [agent for agent in agents if agent.theta is not None]
         boosted = [agent for agent in agents if agent.trees is not None]
-        self.layer_sizes_, self.weights_ = side_by_side(
+        self.layer_sizes_, self.weights_ = stack_networks(
             [agent.theta for agent in networks if agent.theta is not None],
             agent_sizes(int(self.n_features_in_), int(self.hidden_units)),
         )
         self.trees_ = join_trees([agent.trees for agent in boosted if agent.trees is not None])
         ordered = [*networks, *boosted, *explorers]
-        self.middles_ = np.array([member.middle for member in ordered])
-        self.spreads_ = np.array([member.spread for member in ordered])
+        self.member_medians_ = np.array([member.middle for member in ordered])
+        self.member_scales_ = np.array([member.spread for member in ordered])
         exploring = float(self.exploration) * np.array(list(EXPLORERS.values()))
         self.member_weights_ = np.concatenate([agent_weights([*networks, *boosted]), exploring])

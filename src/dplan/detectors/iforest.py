@@ -20,32 +20,24 @@ from dplan.detectors._terms import ForestTerm, Term
 class IForest(Detector):
     """Isolation forest. Unsupervised: it ignores labels.
 
-    Random splits isolate a row that is unlike the others after few steps. Labelled rows are known not to be normal, so
-    the forest is grown on the unlabelled rows only; what their labels are is not used.
+    Random splits isolate a row that is unlike the others after few steps. The forest is grown on the unlabelled rows,
+    because labelled rows are known not to be normal; labels are not used in any other way.
 
     Parameters
     ----------
     n_estimators : int, default=100
-        Trees of the forest. From the paper.
+        Number of trees. From the paper.
     max_samples : int, default=256
         Rows per tree. From the paper.
     scale : bool, default=True
-        Scale every column to [0, 1] by the training rows. It does not change the ranking beyond rounding.
-    contamination : float, default=0.02
-        Share of rows like the unlabelled ones that `predict` calls anomalous. It sets the threshold and nothing else.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed. The same seed gives the same bytes.
-    callback : callable or None, default=None
-        Called once the forest is grown, as ``callback(detector, figures)``.
-    verbose : int, default=0
-        If not 0, one line is printed, or logged if the logger "dplan" is set up.
+        Scale every column to [0, 1] using the training rows. Does not change the ranking, except for rounding.
 
     Attributes
     ----------
     trees_ : tuple of ndarray
-        The nodes of all trees: roots, depths, children, features, thresholds and the path length of leaves.
-    usual_path_length_ : float
-        Path lengths are measured by this: the mean depth of a search among `max_samples` rows.
+        The nodes of all trees: roots, depths, children, features, thresholds and the path lengths of leaves.
+    average_path_length_ : float
+        Average path length in a tree of `max_samples` rows, which normalises path lengths.
     history_ : dict of list
         One entry: trees and seconds.
 
@@ -67,8 +59,12 @@ class IForest(Detector):
     max_samples: int = 256
 
     uses_labels = False
-    _saved = Detector._saved | {"usual_path_length_": Number(), "trees_": TreeArrays()}
-    _renamed: ClassVar[dict[str, str]] = {"n_trees": "n_estimators", "tree_size": "max_samples"}
+    _saved = Detector._saved | {"average_path_length_": Number(lowest=0), "trees_": TreeArrays(lowest=0)}
+    _renamed: ClassVar[dict[str, str]] = {
+        "n_trees": "n_estimators",
+        "tree_size": "max_samples",
+        "usual_path_length_": "average_path_length_",
+    }
 
     def _check_parameters(self) -> None:
         check_integer("n_estimators", self.n_estimators, minimum=1)
@@ -82,23 +78,18 @@ class IForest(Detector):
             random_state=int(rng.integers(2**31)),
         ).fit(rows)
         self.trees_ = join_trees([path_lengths(tree.tree_) for tree in forest.estimators_])
-        self.usual_path_length_ = average_path_length(forest.max_samples_)
+        self.average_path_length_ = average_path_length(forest.max_samples_)
         self._record(trees=float(self.n_estimators))
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        return isolation(self.trees_, max(self.usual_path_length_, 1.0), rows)
+        return isolation(self.trees_, max(self.average_path_length_, 1.0), rows)
 
     def _terms(self) -> Sequence[Term]:
-        return [ForestTerm(self.trees_, max(self.usual_path_length_, 1.0))]
-
-    def _check_saved(self) -> None:
-        super()._check_saved()
-        if len(self.trees_.roots) == 0:
-            raise ValueError("the forest has no tree")
+        return [ForestTerm(self.trees_, max(self.average_path_length_, 1.0))]
 
 
 def path_lengths(tree: Any) -> Trees:
-    """Read off one of scikit-learn's trees; a leaf's value is the expected depth of a row that ends there."""
+    """Convert one of scikit-learn's trees; the value of a leaf is the expected depth of a row that ends there."""
     left, right, is_leaf = tree.children_left, tree.children_right, tree.children_left < 0
     beyond = np.array([average_path_length(int(n)) for n in tree.n_node_samples])
     lengths = depth_of_nodes(left, right, is_leaf) + beyond

@@ -10,11 +10,11 @@ from dplan._kernels.compile import compiled
 from dplan._kernels.perceptron import Floats
 from dplan.detectors._checks import check_hidden_units
 from dplan.detectors._deep import DeepDetector, new_network
-from dplan.detectors._minibatches import Indices, gather, one_by_one
+from dplan.detectors._minibatches import Indices, buffered_draws, gather
 from dplan.detectors._saving import COLUMNS, Array, Number
 from dplan.detectors._terms import ConstantTerm, Term
 
-# What a pair is worth: anomaly–anomaly, anomaly–unlabelled, unlabelled–unlabelled.
+# Target of a pair: anomaly–anomaly, anomaly–unlabelled, unlabelled–unlabelled.
 BOTH, ONE, NEITHER = 8.0, 4.0, 0.0
 
 _N_REFERENCES = 30
@@ -23,51 +23,40 @@ _N_REFERENCES = 30
 class PReNet(DeepDetector):
     """Pairwise relation networks.
 
-    A network learns from pairs of rows how many of the two are anomalies: each row is represented by the same hidden
-    layers, and a linear output reads both representations. A row's score is its mean relation to 30 labelled anomalies
-    and 30 unlabelled rows.
+    A network learns to predict how many of two rows are anomalies: both rows pass through the same hidden layers, and a
+    linear output combines the two representations. A row's score is its mean prediction in pairs with 30 labelled
+    anomalies and 30 unlabelled rows.
 
     Parameters
     ----------
     hidden_units : int or tuple of int, default=(20,)
         ReLU units per hidden layer. From the paper.
     n_epochs, epoch_batches, batch_size : int, default=50, 20, 512
-        Epochs, minibatches of an epoch, pairs of a minibatch: a quarter of two anomalies, a quarter of one, half of
-        none. From the paper.
+        Epochs, minibatches per epoch, pairs per minibatch: a quarter have two anomalies, a quarter one, half none.
+        From the paper.
     learning_rate : float, default=0.001
-        Of RMSprop, with the gradient's norm clipped to 1. DevNet's.
+        Learning rate of RMSprop, with the gradient's norm clipped to 1. As in DevNet.
     l2 : float, default=0.01
-        Weight decay on the hidden kernels. From the paper.
-    scale : bool, default=True
-        Scale every column to [0, 1] by the training rows.
-    contamination : float, default=0.02
-        Share of rows like the unlabelled ones that `predict` calls anomalous. It sets the threshold and nothing else.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed. The same seed gives the same bytes.
-    callback : callable or None, default=None
-        Called after each epoch as ``callback(detector, figures)``; training stops if it returns True. The detector
-        scores as it would if training stopped there.
-    verbose : int, default=0
-        If not 0, one line per epoch is printed, or logged if the logger "dplan" is set up.
+        Weight decay of the hidden kernels. From the paper.
 
     Attributes
     ----------
     weights_, layer_sizes_ : ndarray
-        The network of the epoch with the lowest loss, laid out as `dplan._kernels.perceptron` says. Its two outputs are
-        a row's share in a pair's relation if it stands left and if it stands right.
+        The network of the epoch with the lowest loss, in the layout described in `dplan._kernels.perceptron`. Its two
+        outputs are a row's contribution to a pair as the left and as the right row.
     reference_rows_ : ndarray of float32
-        The scaled rows that rows to be scored are paired with: first the anomalies, then the unlabelled ones.
+        The scaled rows that are paired with the rows to score: first the anomalies, then the unlabelled rows.
     reference_score_ : float
-        What the reference rows add to every score.
+        Contribution of the reference rows to every score.
     history_ : dict of list
-        Per epoch: loss (mean over its minibatches, weight decay included) and seconds (since the start).
+        Per epoch: loss (mean over its minibatches, including weight decay) and seconds (since fit started).
 
     Notes
     -----
-    Without any labelled row, the 1 % of rows (at least 10) that an isolation forest isolates most easily stand in.
+    If no row is labelled, the 1 % of rows (at least 10) with the highest isolation scores are used instead.
 
-    The output is linear in the two representations, so the reference rows move all scores alike and one pass through
-    the network gives the mean over all 60 pairs exactly.
+    The output is linear in the two representations, so the reference rows add the same constant to all scores, and one
+    pass through the network gives the exact mean over all 60 pairs.
 
     References
     ----------
@@ -106,7 +95,7 @@ class PReNet(DeepDetector):
         hidden_units = check_hidden_units(self.hidden_units)
         sizes = perceptron.layer_sizes(X.shape[1], hidden_units, n_outputs=2)
         network = new_network(sizes, float(self.l2), len(hidden_units), rng)
-        # A pair has one bias, so that of the right side stays zero.
+        # A pair has one bias, so the bias of the right side stays zero.
         self._learn(network._replace(frozen=np.array([len(network.theta) - 1])), sampler, loss)
 
     def _keep(self, theta: Floats) -> None:
@@ -125,17 +114,17 @@ class PReNet(DeepDetector):
 
 
 class Pairs:
-    """Minibatches of pairs: `left` and `right` say where their rows stand in the block that a call returns.
+    """Minibatches of pairs: `left` and `right` are the positions of their rows in the block that a call returns.
 
-    Rows are drawn with replacement. If there are fewer anomalies than draws of them, each stands once in the block,
-    however many pairs it is in: it is represented once.
+    Rows are drawn with replacement. If there are fewer anomalies than draws, each appears once in the block, regardless
+    of the number of its pairs, and passes through the network once.
 
     Examples
     --------
     >>> rows = np.arange(10, dtype=np.float32)[:, None]
     >>> pairs = Pairs(rows, np.array([8, 9]), np.arange(8), 4, np.random.default_rng(0))
     >>> block = pairs().ravel()
-    >>> block[pairs.left] >= 8, block[pairs.right] >= 8  # who is an anomaly
+    >>> block[pairs.left] >= 8, block[pairs.right] >= 8  # which rows are anomalies
     (array([ True,  True, False, False]), array([ True, False, False, False]))
     >>> pairs.targets
     array([8., 4., 0., 0.], dtype=float32)
@@ -149,7 +138,7 @@ class Pairs:
         n_drawn, n_unlabelled = 3 * quarter, quarter + 2 * half
         self.n_standing = n = min(n_drawn, len(anomalies))
         self.drawn_once = n == n_drawn
-        # Which anomaly stands in which pair is drawn anew in each call; unlabelled rows stand in the pairs' order.
+        # Each call draws which anomaly is in which pair; unlabelled rows are in the order of the pairs.
         self.n_left = 2 * quarter
         unlabelled_places = np.arange(n, n + n_unlabelled)
         self.left = np.concatenate(
@@ -159,11 +148,11 @@ class Pairs:
         self.rows, self.anomalies = rows, anomalies
         self.block = np.empty((n + n_unlabelled, rows.shape[1]), dtype=np.float32)
         gather(rows, anomalies[:n], self.block[:n])
-        self.places = one_by_one(lambda times: rng.integers(len(anomalies), size=(times, n_drawn)))
-        self.draws = one_by_one(lambda times: rng.choice(unlabelled, (times, n_unlabelled)))
+        self.places = buffered_draws(lambda times: rng.integers(len(anomalies), size=(times, n_drawn)))
+        self.draws = buffered_draws(lambda times: rng.choice(unlabelled, (times, n_unlabelled)))
 
     def __call__(self) -> Floats:
-        """Draw the next minibatch, in place of the last one."""
+        """Draw the next minibatch, overwriting the previous one."""
         n, places = self.n_standing, next(self.places)
         if self.drawn_once:
             gather(self.rows, self.anomalies[places], self.block[:n])
@@ -178,7 +167,7 @@ class Pairs:
 
 @compiled
 def relation_loss(outputs: Floats, left: Indices, right: Indices, targets: Floats) -> tuple[Floats, Floats]:
-    """Return |target - φ(left, right)| of each pair, and the gradient of their mean by the outputs."""
+    """Return |target - φ(left, right)| of each pair, and the gradient of the mean."""
     losses, slopes = np.empty(len(targets), dtype=outputs.dtype), np.zeros_like(outputs)
     for pair in range(len(targets)):
         error = outputs[left[pair], 0] + outputs[right[pair], 1] - targets[pair]

@@ -1,21 +1,23 @@
 """REPEN: representation learning for distance-based outlier detection (Pang et al., KDD 2018)."""
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels import perceptron, product
+from dplan._kernels import product
 from dplan._kernels.compile import compiled
 from dplan._kernels.neighbours import mean_nearest_distance
 from dplan._kernels.perceptron import Floats
 from dplan.detectors._checks import check_hidden_units, check_integer, check_number
 from dplan.detectors._deep import DeepDetector, Step, new_network
-from dplan.detectors._minibatches import Indices, WeightedChoice, gather, one_by_one
+from dplan.detectors._minibatches import Indices, WeightedChoice, buffered_draws, gather
 from dplan.detectors._saving import COLUMNS, Array, same
 
-# Adadelta as in Keras: the share that running means keep, and what is added under the roots.
+# Adadelta as in Keras: decay rate and epsilon.
 _DECAY, _EPSILON = 0.95, 1e-7
 
-# By Cantelli's inequality at most a quarter of all scores lie above mean + √3 · standard deviation.
+# By Cantelli's inequality, at most a quarter of all scores are above mean + √3 · standard deviation.
 CANTELLI = 1.7321
 _FEWEST_CANDIDATES = 10
 
@@ -25,50 +27,40 @@ _MOST_BATCHES = 50
 class REPEN(DeepDetector):
     """Representations for nearest-neighbour distances in random samples. Unsupervised: it ignores labels.
 
-    First scores come from LeSiNN: the mean distance to the nearest row of small random samples. Rows far above the
-    others are candidates for outliers, and a representation is learned in which they are farther from the inliers than
-    these are from each other. The score is LeSiNN in that representation. Labelled rows are known not to be normal, so
-    it learns from the unlabelled rows only; what their labels are is not used.
+    Initial scores come from LeSiNN: the mean distance to the nearest row of small random samples. Rows with very high
+    scores are outlier candidates, and the network learns a representation in which they are farther from the inliers
+    than the inliers are from each other. The score is LeSiNN in that representation. Only unlabelled rows are used,
+    because labelled rows are known not to be normal; labels are not used in any other way.
 
     Parameters
     ----------
     n_samples, sample_size : int, default=50, 8
-        LeSiNN's random samples, and the rows of each. From the paper.
+        Number of LeSiNN's random samples, and rows per sample. From the paper.
     margin : float, default=1000.0
-        By how much a candidate's squared distance to an inlier is to exceed that between inliers. From the paper.
+        Margin by which the squared distance between a candidate and an inlier should exceed that between two inliers.
+        From the paper.
     hidden_units : int or tuple of int, default=(20,)
         ReLU units per layer; the last layer is the representation. From the paper.
     n_epochs, batch_size : int, default=30, 256
-        Epochs, triplets of a minibatch. From the paper.
+        Epochs, triplets per minibatch. From the paper.
     epoch_batches : int or None, default=None
-        Minibatches of an epoch. None stands for as many as the rows fill, but no more than 50: from us, more do not
-        help on large tables.
+        Minibatches per epoch. If None, one pass over the rows, but at most 50 (our choice: more do not help on large
+        tables).
     learning_rate : float, default=1.0
-        Of Adadelta. From the paper's code, with Keras's other settings.
+        Learning rate of Adadelta. From the paper's code, with Keras's other settings.
     l2 : float, default=0.0
-        Weight decay on all kernels. From the paper, which has none.
-    scale : bool, default=True
-        Scale every column to [0, 1] by the training rows.
-    contamination : float, default=0.02
-        Share of rows like the unlabelled ones that `predict` calls anomalous. It sets the threshold and nothing else.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed. The same seed gives the same bytes.
-    callback : callable or None, default=None
-        Called after each epoch as ``callback(detector, figures)``; training stops if it returns True. The detector
-        scores as it would if training stopped there.
-    verbose : int, default=0
-        If not 0, one line per epoch is printed, or logged if the logger "dplan" is set up.
+        Weight decay of all kernels. The paper uses none.
 
     Attributes
     ----------
     reference_rows_ : ndarray of float32
-        The scaled training rows that distances are measured to, one sample after the other.
-    references_ : ndarray of float32
-        The same in the representation, as (units, rows of a sample, samples).
+        The scaled training rows to which distances are measured, sample by sample.
+    reference_embeddings_ : ndarray of float32
+        The representations of these rows, with shape (units, rows per sample, samples).
     weights_, layer_sizes_ : ndarray
-        The network of the epoch with the lowest loss, laid out as `dplan._kernels.perceptron` says.
+        The network of the epoch with the lowest loss, in the layout described in `dplan._kernels.perceptron`.
     history_ : dict of list
-        Per epoch: loss (mean over its minibatches) and seconds (since the start).
+        Per epoch: loss (mean over its minibatches) and seconds (since fit started).
 
     References
     ----------
@@ -89,7 +81,7 @@ class REPEN(DeepDetector):
     sample_size: int = 8
     margin: float = 1000.0
     n_epochs: int = 30
-    epoch_batches: int | None = None  # type: ignore[assignment]  # here it may be None
+    epoch_batches: int | None = None  # type: ignore[assignment]  # None is allowed here
     batch_size: int = 256
     learning_rate: float = 1.0
     l2: float = 0.0
@@ -97,8 +89,10 @@ class REPEN(DeepDetector):
     uses_labels = False
     _saved = DeepDetector._saved | {
         "reference_rows_": Array(shape=(None, COLUMNS)),
-        "references_": Array(shape=(None, None, None)),
+        "reference_embeddings_": Array(shape=(None, None, None)),
     }
+
+    _renamed: ClassVar[dict[str, str]] = {"references_": "reference_embeddings_"}
 
     def _check_parameters(self) -> None:
         check_hidden_units(self.hidden_units)
@@ -116,8 +110,8 @@ class REPEN(DeepDetector):
         samples = self._random_samples(rows, rng).reshape(int(self.n_samples), -1, rows.shape[1])
         scores = mean_nearest_distance(samples, rows)
         triplets = Triplets(rows, scores, int(self.batch_size), rng)
-        # Threshold and percentiles may come from these rows, too: each is in one of 50 samples, so its score is off by
-        # a fiftieth at most.
+        # Threshold and percentiles may include these rows: each is in one of 50 samples, so its score is off by at most
+        # a fiftieth.
         self.reference_rows_ = self._random_samples(rows, rng)
         margin = float(self.margin)
 
@@ -140,21 +134,22 @@ class REPEN(DeepDetector):
         super()._keep(theta)
         represented = product.represent(theta, self.layer_sizes_, self.reference_rows_)
         samples = represented.reshape(int(self.n_samples), -1, represented.shape[1])
-        self.references_ = np.ascontiguousarray(samples.transpose(2, 1, 0))
+        self.reference_embeddings_ = np.ascontiguousarray(samples.transpose(2, 1, 0))
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        return mean_nearest_distance(self.references_.transpose(2, 1, 0), self._embed(rows))
+        return mean_nearest_distance(self.reference_embeddings_.transpose(2, 1, 0), self._embed(rows))
 
     def _embed(self, rows: Floats) -> Floats:
         return product.represent(self.weights_, self.layer_sizes_, rows)
 
     def _check_saved(self) -> None:
         super()._check_saved()
-        same(len(self.references_), int(self.layer_sizes_[-1]), "references_")
+        same(len(self.reference_embeddings_), int(self.layer_sizes_[-1]), "reference_embeddings_")
+        same(len(self.reference_rows_), self.reference_embeddings_[0].size, "reference_rows_")
 
 
 def outlier_candidates(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Tell which rows lie above mean + √3 · standard deviation; the ten highest if none does.
+    """Return which rows are above mean + √3 · standard deviation; the ten highest if there are none.
 
     Examples
     --------
@@ -169,10 +164,10 @@ def outlier_candidates(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 class Triplets:
-    """Minibatches of triplets, one third after the other: anchors, positives (both inliers) and negatives (candidates).
+    """Minibatches of triplets in three equal parts: anchors, positives (both inliers) and negatives (candidates).
 
-    An anchor is the likelier the lower its score, in proportion to Σs - s; positives are all equally likely; a
-    negative is the likelier the higher its score, in proportion to s.
+    Anchors are drawn with probabilities proportional to Σs - s, where s is the score, positives uniformly, and
+    negatives with probabilities proportional to s.
     """
 
     def __init__(
@@ -186,16 +181,16 @@ class Triplets:
         self.choose_anchors = WeightedChoice(inlier_scores.sum() - inlier_scores)
         self.choose_negatives = WeightedChoice(scores[self.outliers])
         self.size, self.rng = size, rng
-        self.rows, self.draws = rows, one_by_one(self.draw)
+        self.rows, self.draws = rows, buffered_draws(self.draw)
         self.batch = np.empty((3 * size, rows.shape[1]), dtype=np.float32)
 
     def __call__(self) -> Floats:
-        """Draw the next minibatch, in place of the last one."""
+        """Draw the next minibatch, overwriting the previous one."""
         gather(self.rows, next(self.draws), self.batch)
         return self.batch
 
     def draw(self, times: int) -> Indices:
-        """Return the numbers of the rows of some minibatches, (minibatches, 3 · size)."""
+        """Return the indices of the rows of some minibatches, with shape (minibatches, 3 · size)."""
         shape = (times, self.size)
         anchors = self.inliers[self.choose_anchors(shape, self.rng)]
         positives = self.rng.choice(self.inliers, shape)
@@ -205,7 +200,7 @@ class Triplets:
 
 @compiled
 def triplet_loss(outputs: Floats, margin: float) -> tuple[Floats, Floats]:
-    """Return the hinge loss of each triplet, given outputs before ReLU, and the gradient of their mean by them.
+    """Return the hinge loss of each triplet, given the outputs before ReLU, and the gradient of the mean.
 
     With e, p and n for the representations of anchor, positive and negative, it is max(0, M - (‖e-n‖² - ‖e-p‖²)).
     """
@@ -239,6 +234,26 @@ def adadelta(n_weights: int, learning_rate: float) -> Step:
     square, squared_step = np.zeros((2, n_weights), dtype=np.float32)
 
     def step(theta: Floats, gradient: Floats) -> None:
-        perceptron.adadelta(theta, gradient, square, squared_step, learning_rate, _DECAY, _EPSILON)
+        _adadelta(theta, gradient, square, squared_step, learning_rate, _DECAY, _EPSILON)
 
     return step
+
+
+@compiled
+def _adadelta(
+    theta: Floats,
+    gradient: Floats,
+    square: Floats,
+    squared_step: Floats,
+    learning_rate: float,
+    decay: float,
+    epsilon: float,
+) -> None:
+    """Take one step of Adadelta; the step size is the ratio of the running RMS of past steps and past gradients."""
+    rate, keep, floor = np.float32(learning_rate), np.float32(decay), np.float32(epsilon)
+    for i in range(len(theta)):
+        slope = gradient[i]
+        square[i] = keep * square[i] + (np.float32(1) - keep) * slope * slope
+        step = slope * np.sqrt(squared_step[i] + floor) / np.sqrt(square[i] + floor)
+        theta[i] -= rate * step
+        squared_step[i] = keep * squared_step[i] + (np.float32(1) - keep) * step * step

@@ -1,4 +1,4 @@
-"""The variants of DPLAN in the paper's ablation study, by name, and one clean arm of our own.
+"""The variants of DPLAN in the paper's ablation study, by name, and a control of our own.
 
 =========  ===========================================================================================
 name       what is different from `DPLAN()`
@@ -7,7 +7,7 @@ DPLAN      nothing; the paper's "Org"
 ERew       external reward only: the intrinsic reward is removed
 REnv       ERew, and the next row is drawn at random from all rows
 DQN+       two more hidden layers (500 and 100 units), each followed by dropout of 0.9
-Uniform    p is kept, but unlabelled rows are drawn uniformly. Ours: REnv changes two things at once
+Uniform    p is unchanged, but unlabelled rows are drawn uniformly: our control for REnv
 =========  ===========================================================================================
 """
 
@@ -36,7 +36,7 @@ def names() -> list[str]:
 
 
 def variant(name: str, **parameters: Any) -> DPLAN:
-    """Return a variant as an unfitted detector; further parameters go to `DPLAN`.
+    """Return a variant as an unfitted detector; other parameters are passed to `DPLAN`.
 
     Examples
     --------
@@ -44,5 +44,5 @@ def variant(name: str, **parameters: Any) -> DPLAN:
     DPLAN(intrinsic_reward=False, random_state=0)
     """
     if name not in PARAMETERS:
-        raise ValueError(f"There is no variant {name!r}; there are {', '.join(names())}.")
+        raise ValueError(f"unknown variant {name!r}; choose from {', '.join(names())}")
     return DPLAN(**{**PARAMETERS[name], **parameters})

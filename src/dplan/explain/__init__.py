@@ -1,4 +1,4 @@
-"""Why a row scores high: `effects`, and how each kind of score term is explained."""
+"""Explanations: the effect of each feature on a row's score."""
 
 import lazy_loader
 

@@ -1,33 +1,36 @@
-"""Why a row scores high: the effect of each feature on its score, against a sample of unlabelled rows.
+"""Explain scores: the effect of each feature on a row's score, compared with background rows.
 
-Replacing a feature of a row by that of a background row, and averaging over the background, takes the feature away.
-There are two natural ways to measure what a feature does:
+Replacing a feature of a row by that of a background row, and averaging over the background, removes the feature's
+effect. There are two natural ways to measure it:
 
-- *first in*: put the feature alone into background rows, and see how far the mean score rises;
-- *last out*: take the feature alone out of the row, and see how far the mean score falls.
+- *first in*: insert only this feature into the background rows, and measure how much the mean score rises;
+- *last out*: replace only this feature of the row, and measure how much the mean score falls.
 
-They differ by what the feature does together with others. Their mean is the effect here. If no more than two features
-act together at a time, it is exactly the Shapley value, the one fair share: an interaction of two features is
-left out by *first in* and counted in full for both by *last out*, so the mean gives half of it to each. What more than
-two features do together remains; it is shared among the features in proportion to how much each acts together with
-others, |last out - first in|. So effects always add up to the row's score minus the mean score of the background, a
-feature without influence gets exactly zero, nothing is drawn at random, and the cost is two scores per feature and
-background row instead of the 2^features of the Shapley value itself.
+They differ by the interactions of the feature with others. The effect is their mean. If all interactions are between
+two features, it is exactly the Shapley value: *first in* ignores an interaction, *last out* counts it in full for both
+features, so the mean gives half of it to each. The remainder, from interactions of more than two features, is
+distributed in proportion to |last out - first in|. So effects always add up to the row's score minus the mean score of
+the background, a feature without influence has an effect of exactly zero, nothing is random, and the cost is two scores
+per feature and background row instead of 2^features for the Shapley value itself.
 """
 
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from operator import methodcaller
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dplan._kernels import stopping
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.scaling import scale_rows
 from dplan.detectors._base import Detector
 from dplan.detectors._terms import Replacing
 
 __all__ = ["Explanation", "effects"]
+
+_MOST_STEPS = 2**32  # of explaining some rows: Ctrl-C is heeded before the next ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +40,7 @@ class Explanation:
     Attributes
     ----------
     effects : ndarray of shape (n_rows, n_features)
-        How far each feature moves the row's score up or down.
+        How much each feature raises or lowers the score.
     scores : ndarray of shape (n_rows,)
         The rows' anomaly scores: ``baseline`` plus the sum of the row's effects.
     baseline : float
@@ -49,11 +52,11 @@ class Explanation:
     baseline: float
 
     def top(self, k: int = 3) -> NDArray[np.int64]:
-        """Return, per row, the k features that push its score up most, the strongest first."""
+        """Return, for each row, the k features with the largest positive effects, in descending order."""
         return np.argsort(-self.effects, axis=1, kind="stable")[:, :k]
 
     def ranking(self) -> NDArray[np.int64]:
-        """Return all features, the one with the largest mean absolute effect first."""
+        """Return all features in descending order of their mean absolute effect."""
         return np.argsort(-np.abs(self.effects).mean(axis=0), kind="stable")
 
 
@@ -70,22 +73,22 @@ def effects(
     Parameters
     ----------
     detector : Detector
-        A fitted detector. Sums over a network's outputs, trees or neighbours are explained fast; other scores by
-        scoring every replaced row.
+        A fitted detector. There are fast methods for networks, trees and nearest neighbours; other detectors are
+        explained by scoring every replaced row.
     X : array-like of shape (n_rows, n_columns)
         The rows to explain.
     background : array-like of shape (n_background, n_columns)
-        Unlabelled rows that stand for what is usual.
+        Background rows: a sample of unlabelled rows.
     groups : array-like of shape (n_columns,), optional
-        The feature that each column belongs to, counted from 0, such as `TablePreparer.output_groups` gives: the
-        columns of a feature are replaced together, so that a one-hot text has one effect.
+        Index of the feature that each column belongs to, as returned by `TablePreparer.feature_groups`. The columns
+        of a feature are replaced together, so that a one-hot encoded text column has one effect.
     max_background : int, default=100
-        Of a larger background, that many rows are drawn, always the same ones.
+        Maximum number of background rows; a larger background is sampled with a fixed seed.
 
     Returns
     -------
     Explanation
-        The effects, one per row and feature.
+        One effect per row and feature.
 
     Examples
     --------
@@ -102,7 +105,7 @@ def effects(
     """
     against = np.asarray(background, dtype=np.float64)
     if against.ndim != 2 or len(against) == 0:
-        raise ValueError(f"the background must have rows and columns, got the shape {against.shape}.")
+        raise ValueError(f"background must be a non-empty 2-D array, got shape {against.shape}.")
     if len(against) > max_background:
         drawn = np.random.default_rng(0).choice(len(against), max_background, replace=False)
         against = against[np.sort(drawn)]
@@ -111,35 +114,48 @@ def effects(
     feature_of = np.arange(table.shape[1]) if groups is None else np.asarray(groups, dtype=np.int64)
     if feature_of.shape != (table.shape[1],) or (len(feature_of) and feature_of.min() < 0):
         raise ValueError(
-            f"groups must name a feature, counted from 0, for each of the {table.shape[1]} columns."
+            f"groups must contain one non-negative feature index for each of the {table.shape[1]} columns."
         )
     replacing = Replacing(
         _scaled(detector, table), _scaled(detector, against), feature_of, int(feature_of.max()) + 1
     )
+    first_in, last_out = _changes(detector, replacing)
+    return Explanation(_distribute_interactions(first_in, -last_out, scores - baseline), scores, baseline)
+
+
+def _changes(detector: Detector, replacing: Replacing) -> NDArray[np.float64]:
+    """Return the changes of the score, for a few rows at a time if the model is large."""
+    terms, rows = detector._terms(), replacing.rows
+    at_once = max(1, _MOST_STEPS // (detector._row_steps() * len(replacing.background)))
+    changes = np.empty((2, len(rows), replacing.n_features))
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        # Each term in a thread of its own: compiled code holds no lock.
-        first_in, last_out = sum(pool.map(lambda term: term.changes(replacing), detector._terms()))
-    return Explanation(_shared(first_in, -last_out, scores - baseline), scores, baseline)
+        for start in range(0, len(rows), at_once):
+            stopping.check()
+            some = slice(start, start + at_once)
+            piece = replacing._replace(rows=rows[some])
+            # Each term in its own thread; kernels release the GIL.
+            changes[:, some] = sum(pool.map(methodcaller("changes", piece), terms))
+    return changes
 
 
-def _shared(
+def _distribute_interactions(
     first_in: NDArray[np.float64], last_out: NDArray[np.float64], totals: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the mean of both measures, and the rest shared by how much a feature acts together with others."""
+    """Return the mean of both measures, with the remainder distributed by the strength of interactions."""
     mean: NDArray[np.float64] = 0.5 * (first_in + last_out)
-    together = np.abs(last_out - first_in)
-    # Rounding must not look like acting together; and if nothing does, the rest is rounding and goes to the effects.
-    together[together < 1e-5 * np.abs(totals)[:, None]] = 0.0
-    nothing = _sums(together) == 0
-    together[nothing] = np.abs(mean[nothing])
-    together[_sums(together) == 0] = 1.0
-    rest = totals - _sums(mean)
-    mean += together * (rest / _sums(together))[:, None]
+    interaction = np.abs(last_out - first_in)
+    # Ignore differences due to rounding; without interactions, distribute the remainder by effect size.
+    interaction[interaction < 1e-5 * np.abs(totals)[:, None]] = 0.0
+    none = _sums(interaction) == 0
+    interaction[none] = np.abs(mean[none])
+    interaction[_sums(interaction) == 0] = 1.0
+    remainder = totals - _sums(mean)
+    mean += interaction * (remainder / _sums(interaction))[:, None]
     return mean
 
 
 def _sums(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sum of each row, taken from left to right: `sum` may take it otherwise if there are other rows."""
+    """Return the sum of each row, from left to right: the order in `sum` may depend on the number of rows."""
     return np.cumsum(table, axis=1)[:, -1]
 
 

@@ -1,1 +1,1 @@
-"""Model files: the container, what a model file holds, and writing a file whole or not at all."""
+"""Model files, atomic writes, and claims on output files."""

@@ -1,4 +1,4 @@
-"""Files and folders that are there whole or not at all."""
+"""Atomic replacement of files and folders."""
 
 import ctypes
 import os
@@ -9,55 +9,55 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["replace_folder", "written_whole"]
+__all__ = ["atomic_write", "replace_folder"]
 
 
 @contextmanager
-def written_whole(path: str | Path, *, scratch: Path | None = None) -> Iterator[Path]:
-    """Give a temporary file to write to; at the end it takes the place of `path`.
+def atomic_write(path: str | Path, *, scratch: Path | None = None) -> Iterator[Path]:
+    """Yield a temporary file to write to, which then replaces `path`.
 
-    A file that is replaced keeps its mode, and a symbolic link keeps pointing to it. If the block fails, or Ctrl-C
-    interrupts it, the temporary file is removed and `path` stays as it was. If the process is killed, `path` is the old
-    file or the new one; a hidden temporary file may be left behind.
+    A file that is replaced keeps its mode, and symbolic links are followed. If the block fails or is interrupted with
+    Ctrl-C, the temporary file is removed and `path` is unchanged. If the process is killed, `path` is the old or the
+    new file, and a hidden temporary file may be left behind.
 
     Parameters
     ----------
     path : path
         The file to write.
     scratch : path, optional
-        Folder for the temporary file, on the same file system; default the folder of `path`.
+        Folder for the temporary file, on the same file system. By default the folder of `path`.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with written_whole(Path(folder) / "notes.txt") as temporary:
+    ...     with atomic_write(Path(folder) / "notes.txt") as temporary:
     ...         _ = temporary.write_text("whole")
     ...     (Path(folder) / "notes.txt").read_text(), len(list(Path(folder).iterdir()))
     ('whole', 1)
     """
     path = Path(os.path.realpath(path))
-    # The suffix stays last: some writers choose their format by it.
+    # Keep the suffix, because some writers choose the format by it.
     temporary = (scratch or path.parent) / f".{path.stem}.{uuid.uuid4().hex[:12]}.tmp{path.suffix}"
     try:
         _create(temporary, path)
         yield temporary
-        _to_disk(temporary)
+        _flush(temporary)
         os.replace(temporary, path)
-        _to_disk(path.parent)  # the new name is in the folder, so the folder has to reach the disk too
+        _flush(path.parent)  # which contains the new name
     finally:
         temporary.unlink(missing_ok=True)
 
 
 def replace_folder(new: Path, target: Path) -> None:
-    """Put the folder `new` in the place of `target`, whose old content is deleted.
+    """Replace the folder `target` by `new`, and delete the old one.
 
-    On Linux the two are exchanged in one step, so `target` is always the old folder or the new one. Elsewhere it is
-    missing for a moment.
+    On Linux the two are exchanged atomically, so `target` is always the old or the new folder. Elsewhere it is missing
+    for a moment.
     """
     target = Path(os.path.realpath(target))
     for path in (*new.iterdir(), new):
-        _to_disk(path)
+        _flush(path)
     if not target.exists():
         os.rename(new, target)
     else:
@@ -68,11 +68,11 @@ def replace_folder(new: Path, target: Path) -> None:
             os.rename(new, target)
             new = old
         shutil.rmtree(new)
-    _to_disk(target.parent)
+    _flush(target.parent)
 
 
 def _create(temporary: Path, path: Path) -> None:
-    """Create an empty file with the mode of the file that it will replace, or that of any new file."""
+    """Create an empty file with the mode of the file that it will replace, or the default mode."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
@@ -83,7 +83,7 @@ def _create(temporary: Path, path: Path) -> None:
 
 
 def _exchanged(one: Path, other: Path) -> bool:
-    """Exchange two names in one step, if the system can."""
+    """Exchange two paths atomically; return False if the system cannot."""
     exchange = getattr(ctypes.CDLL(None), "renameat2", None) if os.name == "posix" else None
     at_working_directory, swap = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
     return exchange is not None and not exchange(
@@ -91,9 +91,9 @@ def _exchanged(one: Path, other: Path) -> bool:
     )
 
 
-def _to_disk(path: Path) -> None:
+def _flush(path: Path) -> None:
     if os.name != "posix" and path.is_dir():
-        return  # folders cannot be opened there
+        return  # Windows cannot open folders
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""One writer for each output, which is never one of its own inputs."""
+"""Make sure that each output has only one writer and is not one of its own inputs."""
 
 import errno
 import os
@@ -21,16 +21,16 @@ _NO_LOCKS_HERE = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP)  # some network fil
 
 @contextmanager
 def claimed(target: str | Path, inputs: Iterable[str | Path] = (), *, folder: bool = False) -> Iterator[Path]:
-    """Claim a file or folder for writing, before any work is done; another run that claims it meanwhile fails.
+    """Claim a file or folder for writing, before any work is done; other runs that try to claim it meanwhile fail.
 
-    The claim is a lock that the system drops when the process ends, however it ends, so it never goes stale.
+    The claim is a lock that the system releases when the process ends for any reason, so it never goes stale.
 
     Parameters
     ----------
     target : path
-        What will be written. Symbolic links are followed.
+        The file or folder to write. Symbolic links are followed.
     inputs : iterable of path
-        Files and folders that are read. None of them may be the target, contain it or lie inside it.
+        Files and folders that are read. None of them may be the target, contain it or be inside it.
     folder : bool, default=False
         Whether the target is a folder.
 
@@ -57,26 +57,24 @@ def claimed(target: str | Path, inputs: Iterable[str | Path] = (), *, folder: bo
     try:
         yield real
     finally:
-        with suppress(OSError):  # gone with its folder, or Windows, which keeps what is open
+        with suppress(OSError):  # its folder was deleted, or Windows does not delete open files
             lock.unlink()
         os.close(descriptor)
 
 
 def check_inputs(target: Path, inputs: Iterable[str | Path]) -> None:
-    """Raise if a target is one of the inputs, lies inside one or contains one."""
+    """Raise if the target is one of the inputs, is inside one or contains one."""
     for given in map(Path, inputs):
         if _inside(target, given) and _inside(given, target):
-            raise ValueError(f"{target} is also an input, which would be lost: choose another output")
+            raise ValueError(f"{target} is also an input and would be overwritten; choose another output")
         if _inside(target, given):
-            raise ValueError(f"{target} lies inside the input folder {given}: choose an output outside of it")
+            raise ValueError(f"{target} is inside the input folder {given}; choose an output outside of it")
         if _inside(given, target):
-            raise ValueError(
-                f"the input {given} lies inside the output folder {target}: choose another output"
-            )
+            raise ValueError(f"the input {given} is inside the output folder {target}; choose another output")
 
 
 def _inside(path: Path, other: Path) -> bool:
-    """Tell whether a path is another one or lies inside it, whatever links lead there."""
+    """Return whether a path is another one or inside it, after following links."""
     real = Path(os.path.realpath(path))
     return other.exists() and any(
         place.exists() and os.path.samefile(place, other) for place in (real, *real.parents)
@@ -86,9 +84,9 @@ def _inside(path: Path, other: Path) -> bool:
 def _check_writable(target: Path, folder: bool) -> None:
     parent = target.parent
     if not parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {parent} to write {target.name} into")
+        raise FileNotFoundError(f"cannot write {target.name}: the folder {parent} does not exist")
     if not os.access(parent, os.W_OK | os.X_OK):
-        raise PermissionError(f"no permission to write into the folder {parent}")
+        raise PermissionError(f"no permission to write to the folder {parent}")
     if not target.exists():
         return
     if folder != target.is_dir():
@@ -103,6 +101,7 @@ def _lock(lock: Path, target: str | Path) -> int:
     while True:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
         if fcntl is None:
+            _lock_on_windows(descriptor, target)
             return descriptor
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -116,7 +115,7 @@ def _lock(lock: Path, target: str | Path) -> int:
             if error.errno not in _NO_LOCKS_HERE:
                 os.close(descriptor)
                 raise
-        # Whoever held the lock before removed the file at the end, perhaps after it was opened here.
+        # The previous holder removes the file when it is done, perhaps after it was opened here.
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), lock.stat()):
                 break
@@ -125,3 +124,13 @@ def _lock(lock: Path, target: str | Path) -> int:
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"process {os.getpid()} on {platform.node()}, since {since}".encode(), 0)
     return descriptor
+
+
+def _lock_on_windows(descriptor: int, target: str | Path) -> None:
+    import msvcrt
+
+    try:
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    except OSError:
+        os.close(descriptor)
+        raise BlockingIOError(f"another run is writing to {target}") from None

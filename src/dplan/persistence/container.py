@@ -1,10 +1,10 @@
 """The container of a model file: safetensors, with a SHA-256 over every byte.
 
-Eight bytes give the length of a JSON header; the header names each tensor's type, shape and place; the tensors
-follow. Any safetensors reader can open it. The format itself does not notice flipped bytes, so the header's metadata
-begins, at a fixed place, with a SHA-256 of the whole file, taken with zeros in its own place.
+Eight bytes give the length of a JSON header, which lists the type, shape and offsets of each tensor; the tensors
+follow. Any safetensors reader can open it. safetensors has no checksum, so the header's metadata starts, at a fixed
+position, with a SHA-256 of the whole file, computed with zeros in its place.
 
-Nothing that a file declares is believed before it is checked against the bytes that are there.
+All declared sizes are checked against the actual bytes.
 """
 
 import hashlib
@@ -12,6 +12,7 @@ import io
 import json
 import math
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan.exceptions import ModelFileError
-from dplan.persistence.atomic import written_whole
+from dplan.persistence.atomic import atomic_write
 
 Tensors = dict[str, NDArray[Any]]
 
@@ -33,51 +34,51 @@ _TYPES: dict[str, np.dtype[Any]] = {
     "I64": np.dtype("<i8"),
 }
 
-# Far above any model of this package, and small enough to read at once.
+# Far larger than any model of this package, and small enough to read at once.
 _MAX_HEADER, _MAX_FILE = 64 * 2**20, 2**30
+
+_LONGEST_MESSAGE = 300
 
 
 def write(path: str | Path, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> None:
-    """Write tensors and texts; the same content gives the same bytes."""
+    """Write tensors and strings; the same content gives the same bytes."""
     blocks, table, end = [], {}, 0
     for name, tensor in tensors.items():
         kind = next((kind for kind, dtype in _TYPES.items() if dtype == tensor.dtype), None)
         if kind is None:
-            raise TypeError(f"a model file cannot hold arrays of {tensor.dtype}, such as {name!r}")
+            raise TypeError(f"array {name!r} has the unsupported type {tensor.dtype}")
         blocks.append(np.ascontiguousarray(tensor).tobytes())
         place = [end, end := end + len(blocks[-1])]
         table[name] = {"dtype": kind, "shape": list(tensor.shape), "data_offsets": place}
     header = json.dumps(
         {"__metadata__": {"sha256": "0" * 64, **metadata}, **table}, separators=(",", ":"), allow_nan=False
     ).encode()
-    header += b" " * (-len(header) % 8)  # so that every tensor begins at a multiple of eight
+    header += b" " * (-len(header) % 8)  # so that every tensor starts at a multiple of eight
     content = bytearray(len(header).to_bytes(8, "little") + header + b"".join(blocks))
     content[_DIGEST] = hashlib.sha256(content).hexdigest().encode()
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_bytes(content)
 
 
 def read(source: str | Path | bytes) -> tuple[Tensors, dict[str, str]]:
-    """Read what `write` wrote, from a file or from its bytes; anything else is a ModelFileError."""
+    """Read what `write` wrote, from a file or from bytes; raise ModelFileError for anything else."""
     path = "the model" if isinstance(source, bytes) else source
     content = _content(source)
     header_end = 8 + int.from_bytes(content[:8], "little")
-    if header_end > min(len(content), _MAX_HEADER):
+    if header_end > len(content):
         raise _damaged(path, "its header is longer than the file")
     digest = bytes(content[_DIGEST])
     content[_DIGEST] = b"0" * 64
     if hashlib.sha256(content).hexdigest().encode() != digest:
         raise _damaged(path, "its SHA-256 does not match its content")
     try:
-        header = json.loads(
-            content[8:header_end].decode(), object_pairs_hook=_without_duplicates, parse_constant=_refuse
-        )
+        header = parsed(content[8:header_end].decode())
         metadata = header.pop("__metadata__")
         if not all(isinstance(text, str) for text in metadata.values()):
-            raise ValueError("metadata must be texts")
+            raise ValueError("metadata must be strings")
         return _tensors(header, memoryview(content)[header_end:]), metadata
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise _damaged(path, f"its header makes no sense ({error})") from error
+        raise _damaged(path, f"its header is invalid ({error})") from error
 
 
 def _content(source: str | Path | bytes) -> bytearray:
@@ -87,48 +88,91 @@ def _content(source: str | Path | bytes) -> bytearray:
         start = file.read(_DIGEST.stop)
         if not start[8:].startswith(_PREFIX) or len(start) < _DIGEST.stop:
             raise ModelFileError(f"{path.name} is not a dplan model file{_guess(start)}")
-        if size > _MAX_FILE:
-            raise ModelFileError(f"{path.name} has {size:,} bytes; a model file has at most {_MAX_FILE:,}")
-        return bytearray(start + file.read(_MAX_FILE))
+        header = int.from_bytes(start[:8], "little")
+        for what, length, most in (("", size, _MAX_FILE), (" of header", header, _MAX_HEADER)):
+            if length > most:
+                raise ModelFileError(
+                    f"{path.name} has {length:,} bytes{what}; a model file has at most {most:,}"
+                )
+        content = bytearray(start)
+        content += file.read(_MAX_FILE)
+        return content
 
 
 def _tensors(table: dict[str, Any], data: memoryview) -> Tensors:
     tensors, end = {}, 0
     for name, entry in table.items():
-        dtype, shape = _TYPES[entry["dtype"]], entry["shape"]
-        if not all(type(length) is int and 0 <= length <= len(data) for length in shape):
-            raise ValueError(f"tensor {name!r} has the shape {str(shape)[:80]}")
+        if not isinstance(entry, dict) or not {"dtype", "shape", "data_offsets"} <= set(entry):
+            raise ValueError(f"tensor {name!r} has no type, shape or offsets")
+        dtype, shape = next((d for kind, d in _TYPES.items() if kind == entry["dtype"]), None), entry["shape"]
+        if dtype is None:
+            raise ValueError(f"tensor {name!r} has the unsupported type {str(entry['dtype'])[:80]}")
+        if not isinstance(shape, list) or not all(
+            type(length) is int and 0 <= length <= len(data) for length in shape
+        ):
+            raise ValueError(f"tensor {name!r} has the invalid shape {str(shape)[:80]}")
         size = math.prod(shape) * dtype.itemsize
         if entry["data_offsets"] != [end, end + size] or end + size > len(data):
-            raise ValueError(f"tensor {name!r} is not where the bytes are")
-        # A copy is aligned and can be written to, as arrays of a detector just fitted: kernels are compiled for both.
+            raise ValueError(f"tensor {name!r} has invalid offsets")
+        # A copy is aligned and writable, like the arrays of a fitted detector, so that kernels are compiled only once.
         tensors[name] = np.frombuffer(data[end : end + size], dtype=dtype).reshape(shape).copy()
         end += size
     if end != len(data):
-        raise ValueError(f"{len(data) - end:,} bytes belong to no tensor")
+        raise ValueError(f"{len(data) - end:,} trailing bytes")
     return tensors
+
+
+def parsed(text: str) -> Any:
+    """Parse JSON; unlike `json.loads`, reject NaN, duplicate names and invalid Unicode.
+
+    Examples
+    --------
+    >>> parsed('{"a": [1, 2.5]}')
+    {'a': [1, 2.5]}
+    >>> parsed('{"a": NaN}')
+    Traceback (most recent call last):
+    ValueError: NaN is not allowed
+    """
+    text.encode()
+    value = json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_reject_constant)
+    if re.search(r"\\u[dD]", text):  # perhaps half of a surrogate pair, which cannot be encoded
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def one_line(error: object) -> str:
+    r"""Return a message that may quote a file on one line, shortened and without control characters.
+
+    Examples
+    --------
+    >>> print(one_line("there is no 'a\nb'"))
+    there is no 'a\nb'
+    """
+    text = str(error)
+    text = text if len(text) <= _LONGEST_MESSAGE else text[:_LONGEST_MESSAGE] + "…"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a name stands twice")
+        raise ValueError("duplicate name")
     return found
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not a number")
+def _reject_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is not allowed")
 
 
 def _damaged(path: str | Path, why: str) -> ModelFileError:
-    return ModelFileError(f"{Path(path).name} is damaged: {why}")
+    return ModelFileError(f"{Path(path).name} is damaged: {one_line(why)}")
 
 
 def _guess(start: bytes) -> str:
     if not start:
         return ": it is empty"
     if start.startswith(b"\x80"):
-        return ": it looks like a pickle, which is never opened, because that can run code"
+        return ": it looks like a pickle; dplan never loads pickles, because they can execute code"
     if start.startswith((b"PK\x03\x04", b"\x1f\x8b")):
         return ": it looks like an archive"
     return ""

@@ -1,7 +1,7 @@
-"""A model file: a JSON description and arrays in one file, with the number of its format; nothing in it is executed.
+"""Model files: a JSON description and arrays in one file, with a format version; no code is executed.
 
-It is a safetensors file (see `dplan.persistence.container`) whose metadata hold the description. What the description
-and the arrays mean, and whether they are sound, is for those to say who wrote them: detectors and tables.
+A model file is a safetensors file (see `dplan.persistence.container`) with the description in its metadata. Detectors
+and tables define the meaning of the description and the arrays, and check them.
 """
 
 import json
@@ -18,14 +18,14 @@ from dplan.exceptions import ModelFileError
 from dplan.persistence import container
 from dplan.persistence.container import Tensors
 
-__all__ = ["FORMAT", "Contents", "read", "refusing", "write"]
+__all__ = ["FORMAT", "Contents", "model_file_errors", "read", "write"]
 
-FORMAT = 1  # raised when an older package could not read a newer file rightly; all lower ones keep loading
+FORMAT = 1  # increased when older versions cannot read new files; all earlier formats stay supported
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What is in a model file.
+    """The contents of a model file.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Contents:
 
 
 def write(path: str | Path, description: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> None:
-    """Write a model file, whole or not at all; an existing one is replaced."""
+    """Write a model file atomically; an existing one is replaced."""
     text = json.dumps(
         {"format": FORMAT, "package": __version__, **description}, separators=(",", ":"), allow_nan=False
     )
@@ -56,36 +56,40 @@ def write(path: str | Path, description: Mapping[str, Any], tensors: Mapping[str
 
 
 def read(source: str | Path | bytes) -> Contents:
-    """Read a model file, or its bytes; ModelFileError if it is damaged or from a newer version."""
+    """Read a model file from a path or bytes; raise ModelFileError if it is damaged or from a newer version."""
     tensors, metadata = container.read(source)
     name = "the model" if isinstance(source, bytes) else Path(source).name
-    with refusing(name):
-        description = json.loads(metadata["dplan"])
+    with model_file_errors(name):
+        description = container.parsed(metadata["dplan"])
+        if not isinstance(description, dict):
+            raise ValueError("the description is not a JSON object")
         written, package = description["format"], description["package"]
         if type(written) is int and written > FORMAT:
+            newer = container.one_line(f"dplan {package} (format {written})")
             raise ModelFileError(
-                f"{name} was written by dplan {package} in format {written}; "
-                f"this is dplan {__version__}, which reads up to {FORMAT}: install a newer one"
+                f"{name} was written by {newer}; "
+                f"dplan {__version__} reads formats up to {FORMAT}. Upgrade dplan"
             )
         if written != FORMAT:
-            raise ValueError(f"there is no format {written!r}")
+            raise ValueError(f"unknown format {written!r}")
         return Contents(name, description, tensors)
 
 
 @contextmanager
-def refusing(name: str) -> Iterator[None]:
-    """Turn whatever goes wrong while the contents of a file are used into a ModelFileError that names it.
+def model_file_errors(name: str) -> Iterator[None]:
+    """Convert errors raised by invalid contents into a ModelFileError with the name of the file.
 
     Examples
     --------
-    >>> with refusing("m.dplan"):
+    >>> with model_file_errors("m.dplan"):
     ...     {}["weights_"]
     Traceback (most recent call last):
-    dplan.exceptions.ModelFileError: m.dplan is not a usable model file: 'weights_'
+    dplan.exceptions.ModelFileError: m.dplan is not a valid model file: 'weights_' is missing
     """
     try:
         yield
     except ModelFileError:
         raise
     except (LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise ModelFileError(f"{name} is not a usable model file: {error}") from error
+        why = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise ModelFileError(f"{name} is not a valid model file: {container.one_line(why)}") from error

@@ -1,7 +1,7 @@
 """From a table to a model and back to a table: reading, preparing, fitting, scoring in chunks, reasons, the report.
 
-`TableModel` is the heart: a detector together with the preparation of its table. The public names stand in
-``__init__.pyi`` and are loaded when they are first used.
+A `TableModel` is a fitted detector together with the preparation of its table. The public names are listed in
+``__init__.pyi`` and loaded on first use.
 """
 
 import lazy_loader

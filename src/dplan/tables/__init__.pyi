@@ -7,4 +7,4 @@ from .model import TableModel as TableModel
 from .preparing import TablePreparer as TablePreparer
 from .preparing import TransformReport as TransformReport
 from .reading import read_table as read_table
-from .updating import update_table as update_table
+from .updating import update_model as update_model

@@ -1,8 +1,7 @@
-"""Tables of any size in chunks: each chunk can be read on its own, in another thread, or be skipped.
+"""Read tables of any size in chunks, each of which can be read on its own, in another thread.
 
-Cells of a text file stay texts here. Their kind comes from the model, or from all chunks together
-(`dplan.tables.reading.read_table`), and never from the cells of one chunk, so what a chunk gives does not depend on
-where it begins and ends.
+Values of a text file stay strings here. Their type comes from the model, or from all chunks together
+(`dplan.tables.reading.read_table`), never from a single chunk, so it does not depend on where chunks begin and end.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from typing import BinaryIO, cast
 import polars as pl
 
 from dplan.exceptions import CellError, shown
-from dplan.tables.forking import check_not_forked
+from dplan.tables.frames import check_not_forked
 from dplan.tables.separated import check_names, header_of, line_of_row, parse, whole_rows
 
 __all__ = ["CHUNK_ROWS", "MISSING", "Chunk", "ReadOptions", "chunks", "kind_of_file", "n_chunks", "tidy"]
 
 CHUNK_ROWS = 100_000
 
-# Texts that stand for a missing value.
+# Text that means a missing value.
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "?")
 
 _KINDS = {
@@ -37,19 +36,19 @@ _KINDS = {
 }
 _POLARS_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 _BLOCK = 1 << 24  # bytes read at a time
-_BLANK = 1 << 26  # bytes of empty lines that are looked through in search of a row
+_MAX_BLANK = 1 << 26  # bytes of consecutive empty lines
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a text file is read. A model keeps the options of its training table.
+    """How a text file is read. A model stores the options of its training table.
 
     Attributes
     ----------
     encoding : str
         Text encoding of a CSV, TSV or JSON lines file.
     missing : tuple of str
-        Texts that stand for a missing value in CSV and TSV; blanks around them do not count.
+        Text that means a missing value in CSV and TSV; surrounding spaces are ignored.
     """
 
     encoding: str = "utf-8"
@@ -63,9 +62,9 @@ class Chunk:
     Attributes
     ----------
     read : callable
-        Gives the rows as a frame.
+        Returns the rows as a frame.
     place : callable
-        Says where a row, counted from 0, stands: ``"t.csv, line 7"``, or ``"t.parquet, row 7"``.
+        Returns the position of a row, counted from 0: ``"t.csv, line 7"`` or ``"t.parquet, row 7"``.
     """
 
     read: Callable[[], pl.DataFrame]
@@ -77,7 +76,7 @@ class Chunk:
 
     @contextmanager
     def located(self) -> Iterator[None]:
-        """Let errors about a cell say where it stands in the file."""
+        """Add the position in the file to errors about a cell."""
         try:
             yield
         except CellError as error:
@@ -85,7 +84,7 @@ class Chunk:
 
 
 def kind_of_file(path: Path) -> str:
-    """Tell "csv", "jsonl" and "parquet" by the file's name.
+    """Return "csv", "jsonl" or "parquet", from the name of a file.
 
     Examples
     --------
@@ -105,25 +104,24 @@ def chunks(
     source: Path | BinaryIO,
     kind: str,
     rows: int | None = CHUNK_ROWS,
-    options: ReadOptions = ReadOptions(),  # noqa: B008  # it cannot be changed
+    options: ReadOptions = ReadOptions(),  # noqa: B008  # immutable
     *,
     raw: bool = False,
 ) -> Iterator[Chunk]:
-    r"""Give a table as objects that each read one chunk of rows.
+    r"""Yield the chunks of a table; each reads its rows when it is called.
 
     Parameters
     ----------
     source : path or binary file
         The table; Parquet only from a path.
     kind : {"csv", "jsonl", "parquet"}
-        How it is written.
+        Its format.
     rows : int or None
-        Rows of a chunk; the last one may have fewer, and so have chunks with very long rows. With None, the whole
-        table is one chunk.
+        Rows per chunk; the last chunk and chunks with very long rows may have fewer. None for one chunk.
     options : ReadOptions
         How a text file is read.
     raw : bool, default=False
-        Leave the blanks around the texts of a CSV or TSV, and marks of missing values between blanks.
+        Keep the spaces around the values of a CSV or TSV, and missing values surrounded by spaces.
 
     Examples
     --------
@@ -150,12 +148,12 @@ def chunks(
 
 
 def n_chunks(source: Path | BinaryIO, kind: str, rows: int) -> int | None:
-    """Return the number of chunks if it is known beforehand."""
+    """Return the number of chunks if it is known in advance."""
     return max(1, -(-_height(cast(Path, source)) // rows)) if kind == "parquet" else None
 
 
 def tidy(texts: pl.Expr, missing: Sequence[str]) -> pl.Expr:
-    """Take the blanks around texts away, and then what stands for a missing value."""
+    """Strip strings, and replace those that mean a missing value by null."""
     texts = texts.str.strip_chars()
     return pl.when(~texts.is_in(missing)).then(texts)
 
@@ -194,7 +192,7 @@ def _check_braces(name: str, line: int, text: bytes) -> None:
     for number, row in enumerate(text.split(b"\n"), start=line):
         if row.strip() and not row.lstrip().startswith(b"{"):
             found = shown(row[:240].decode(errors="replace"))
-            raise ValueError(f"{name}, line {number}: a JSON object in braces is needed, found {found}")
+            raise ValueError(f"{name}, line {number}: expected a JSON object, got {found}")
 
 
 def _bad_json_line(name: str, line: int, text: bytes) -> str:
@@ -210,8 +208,8 @@ def _bad_json_line(name: str, line: int, text: bytes) -> str:
             kind = float if isinstance(value, int | float) and not isinstance(value, bool) else type(value)
             if value is not None and kinds.setdefault(key, kind) is not kind:
                 return (
-                    f"{name}, line {number}: column {shown(key)} holds {shown(value)} here and another type before; "
-                    "give all values one type"
+                    f"{name}, line {number}: column {shown(key)} is {shown(value)} here but has a different type in "
+                    "earlier lines; use one type for the whole column"
                 )
     return ""
 
@@ -242,12 +240,12 @@ def _collected(path: Path, scan: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _text_blocks(source: Path | BinaryIO, name: str, encoding: str) -> Iterator[bytes]:
-    """Give a text file as blocks of UTF-8, without a byte order mark and without line breaks at the end."""
+    """Yield a text file as blocks of UTF-8, without a byte order mark and trailing line breaks."""
     try:
-        b"".decode(encoding)  # which knows texts only, not zlib and the like
+        b"".decode(encoding)  # rejects codecs that are not text encodings, such as zlib
         decoder = codecs.getincrementaldecoder(encoding)()
     except LookupError:
-        raise ValueError(f"there is no encoding {encoding!r}; try utf-8, utf-16 or cp1252") from None
+        raise ValueError(f"unknown encoding {encoding!r}; try utf-8, utf-16 or cp1252") from None
     lines, size, held, empty = 0, 0, b"", True
     for block in _blocks(source, name):
         if (
@@ -256,7 +254,7 @@ def _text_blocks(source: Path | BinaryIO, name: str, encoding: str) -> Iterator[
             and block[:2] in (b"\xff\xfe", b"\xfe\xff")
         ):
             raise ValueError(
-                f"{name} is written in UTF-16, not UTF-8: give its encoding (--encoding utf-16), or save it as UTF-8"
+                f"{name} is encoded in UTF-16; pass its encoding (--encoding utf-16), or save it as UTF-8"
             )
         try:
             text = decoder.decode(block, final=not block)
@@ -264,29 +262,31 @@ def _text_blocks(source: Path | BinaryIO, name: str, encoding: str) -> Iterator[
             line = lines + error.object.count(b"\n", 0, error.start) + 1
             byte = size + len(block) - len(error.object) + error.start + 1
             raise ValueError(
-                f"{name}, line {line}, byte {byte:,} of the file: 0x{error.object[error.start]:02x} is not {encoding}; "
-                "save the file as UTF-8, or give its encoding (--encoding), such as cp1252"
+                f"{name}, line {line}, byte {byte:,} of the file: 0x{error.object[error.start]:02x} is not valid "
+                f"{encoding}; save the file as UTF-8, or pass its encoding (--encoding), such as cp1252"
             ) from error
         if "\0" in text:
             line = lines + text.count("\n", 0, text.index("\0")) + 1
             raise ValueError(
-                f"{name}, line {line}: a zero byte, so this is not a text file; check the file name"
+                f"{name}, line {line}: null byte, so this is not a text file; check the file name"
             )
         data = held + (text if size else text.removeprefix("\ufeff")).encode()
         lines, size = lines + text.count("\n"), size + len(block)
         body = data.rstrip(b"\r\n")
         held = data[len(body) :]
         empty = empty and not body.strip()
-        if len(held) > _BLANK:
-            raise ValueError(f"{name} holds more than {_BLANK >> 20} MB of empty lines from line {lines} on")
+        if len(held) > _MAX_BLANK:
+            raise ValueError(
+                f"{name} contains more than {_MAX_BLANK >> 20} MB of empty lines up to line {lines}"
+            )
         if body:
             yield body
     if empty:
-        raise ValueError(f"{name} is empty: a header line and rows are needed")
+        raise ValueError(f"{name} is empty; expected a header line and rows")
 
 
 def _blocks(source: Path | BinaryIO, name: str) -> Iterator[bytes]:
-    """Give the bytes of a file, decompressed; the last block is empty."""
+    """Yield the bytes of a file, decompressed; the last block is empty."""
     opened: BinaryIO = source if not isinstance(source, Path) else source.open("rb")
     try:
         file = opened

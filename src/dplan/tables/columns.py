@@ -1,9 +1,10 @@
-"""One column of a table at a time: what kind it is, what is learned from it, how it becomes numbers.
+"""Prepare one column of a table: its kind, what is learned from it, and how it becomes features.
 
-A column is told by its type: numbers, flags (booleans), dates (also times and durations) and texts. The first
-three become one column scaled to [0, 1] on the training rows; a text becomes one column per level (one-hot).
+The type of a column decides its kind: number, flag (boolean), date (also times and durations) or text. The first
+three become one feature scaled to [0, 1] on the training rows; a text column becomes one feature per level (one-hot).
 """
 
+import sys
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -22,22 +23,20 @@ __all__ = [
     "encode",
     "fit_column",
     "kind_of",
-    "parse_dates",
     "scale",
 ]
 
 Kind = Literal["number", "flag", "date", "text", "dropped"]
 
-# New rows are not clipped to [0, 1]. But a value a billion spans away from the training rows says no more
-# than one farther away, and beyond float32 it would become infinite.
+# New rows are not clipped to [0, 1], but values far beyond the training range would become infinite in float32.
 LIMIT = 1e9
 
 _SMALL_INTEGERS = (pl.Int8, pl.UInt8, pl.Int16, pl.UInt16)
 _PLAIN_NUMBERS = (*_SMALL_INTEGERS, pl.Int32, pl.UInt32, pl.Int64, pl.UInt64, pl.Float32, pl.Float64)
 
-_DAYS = (-719_162, 2_932_896)  # the first of the year 1 and the last of the year 9999, counted from 1970
+_DAYS = (-719_162, 2_932_896)  # the first day of year 1 and the last day of year 9999, counted from 1970
 _PER_DAY = {"days": 1, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
-_BLOCK = 1 << 14  # rows scaled at a time: what stays in the processor's cache
+_BLOCK = 1 << 14  # rows scaled at a time, to stay in the processor's cache
 
 
 @dataclass(frozen=True)
@@ -49,14 +48,14 @@ class Column:
     name : str
         Its name.
     kind : {"number", "flag", "date", "text", "dropped"}
-        How it is read.
+        Its kind.
     minimum, maximum : float
-        The range over the training rows (dates in microseconds); 0 for texts.
+        The range over the training rows (dates in microseconds); 0 for text.
     fill : tuple of float
-        What stands for a missing value, one number per output column: the mean of the training rows after
-        scaling, for a text the share of each level.
+        The values used for a missing value, one per feature: the mean of the training rows after scaling or, for text,
+        the fraction of each level.
     levels : tuple of str
-        The levels of a text.
+        The levels of a text column.
     reason : str
         Why the column is dropped; empty otherwise.
     """
@@ -71,7 +70,7 @@ class Column:
 
     @classmethod
     def from_dict(cls, entry: dict[str, Any]) -> "Column":
-        """Rebuild a column from `dataclasses.asdict` and JSON; anything else is a ValueError.
+        """Rebuild a column from `dataclasses.asdict` and JSON; raise a ValueError for anything else.
 
         Examples
         --------
@@ -84,28 +83,31 @@ class Column:
             column = cls(**{**entry, "fill": tuple(entry["fill"]), "levels": tuple(entry["levels"])})
         except (TypeError, KeyError) as error:
             raise ValueError(f"not a column: {error}") from error
-        widths = {"text": len(column.levels), "dropped": 0}
+        widths = {"text": len(column.levels) or -1, "dropped": 0}
         texts = (column.name, column.kind, column.reason, *column.levels)
         numbers = (column.minimum, column.maximum, *column.fill)
         if (
             not all(isinstance(text, str) for text in texts)
-            or not all(isinstance(number, int | float) and np.isfinite(number) for number in numbers)
+            or not all(
+                type(number) in (int, float) and abs(number) <= sys.float_info.max for number in numbers
+            )
             or column.kind not in get_args(Kind)
             or column.minimum > column.maximum
             or column.width != widths.get(column.kind, 1)
             or not all(0 <= number <= 1 for number in column.fill)
             or len(set(column.levels)) != len(column.levels)
+            or (column.levels and column.kind != "text")
         ):
             raise ValueError(f"not a column: {str(entry)[:200]}")
         return column
 
     @property
     def width(self) -> int:
-        """Output columns."""
+        """Number of features."""
         return len(self.fill)
 
     def output_names(self) -> list[str]:
-        """Name the output columns.
+        """Return the names of the features.
 
         Examples
         --------
@@ -117,15 +119,15 @@ class Column:
         return [self.name] * self.width
 
     def scaling(self) -> tuple[float, float, float]:
-        """Give (factor, shift, span): ``(x * factor - shift) / span`` lies in [0, 1] for training rows."""
-        # Near the largest float the span itself overflows; half of everything does not, and halving is exact.
+        """Return (factor, shift, span): ``(x * factor - shift) / span`` is in [0, 1] for training rows."""
+        # Near the largest float the span overflows; half of it does not, and halving is exact.
         factor = 1.0 if np.isfinite(self.maximum - self.minimum) else 0.5
         span = self.maximum * factor - self.minimum * factor
         return factor, self.minimum * factor, span if span > 0 else 1.0
 
 
 def kind_of(series: pl.Series) -> Kind:
-    """Tell by its type how a column is read.
+    """Return the kind of a column, from its type.
 
     Examples
     --------
@@ -144,13 +146,13 @@ def kind_of(series: pl.Series) -> Kind:
     if dtype in (pl.String, pl.Categorical, pl.Enum):
         return "text"
     raise TypeError(
-        f"column {series.name!r} holds {dtype}, which is neither numbers, texts, booleans nor dates; "
-        "drop it or turn it into one of these"
+        f"column {series.name!r} has the unsupported type {dtype}; "
+        "drop it or convert it to numbers, text, booleans or dates"
     )
 
 
 def fit_column(series: pl.Series, max_levels: int) -> Column:
-    """Learn what preparing needs from one column of the training rows.
+    """Learn range, mean and levels from one column of the training rows.
 
     Examples
     --------
@@ -176,25 +178,25 @@ def fit_column(series: pl.Series, max_levels: int) -> Column:
         mean = float(numbers.mean())  # type: ignore[arg-type]
     if np.isfinite(mean):
         fill = (mean * factor - shift) / span
-    else:  # the sum overflowed: scale first
+    else:  # the sum overflowed; scale first
         fill = float(np.mean((numbers.drop_nulls().to_numpy() * factor - shift) / span))
     return Column(series.name, kind, column.minimum, column.maximum, (min(max(fill, 0.0), 1.0),))
 
 
 def scale(column: Column, series: pl.Series, out: NDArray[np.float32]) -> int:
-    """Write a number, flag or date into `out`, scaled, and say how many values were missing."""
+    """Write a scaled number, flag or date column to `out`; return the number of missing values."""
     series = _as_fitted(column, series)
     if series.dtype.is_temporal():
         check_values(series)
     numbers = _numbers(series)
-    values: NDArray[Any] = numbers.to_numpy()  # where integers are missing, floats and NaN
+    values: NDArray[Any] = numbers.to_numpy()  # integers with missing values become floats with NaN
     factor, shift, span = column.scaling()
     if (
         numbers.dtype in _SMALL_INTEGERS
         and numbers.null_count() == 0
         and all(abs(end) < 2**22 and end == int(end) for end in (column.minimum, column.maximum))
     ):
-        # Differences of such integers are exact in float32, and then its division rounds as float64's would.
+        # Differences of such integers are exact in float32, so the division rounds as in float64.
         out[:] = values
         if (shift, span) != (0.0, 1.0):
             out -= shift
@@ -218,7 +220,7 @@ def scale(column: Column, series: pl.Series, out: NDArray[np.float32]) -> int:
 
 
 def encode(column: Column, series: pl.Series, out: NDArray[np.float32]) -> tuple[int, int]:
-    """Write a text into `out`, a row per level, and say how many values were missing and how many unseen."""
+    """Write a one-hot encoded text column to `out`; return the numbers of missing and of unseen values."""
     texts = series.cast(pl.String)
     codes = texts.cast(pl.Enum(column.levels), strict=False).to_physical()
     known = codes.is_not_null().to_numpy()
@@ -231,7 +233,7 @@ def encode(column: Column, series: pl.Series, out: NDArray[np.float32]) -> tuple
 
 
 def _numbers(series: pl.Series) -> pl.Series:
-    """Turn a flag, a date or a number into integers of at most 64 bits or floats."""
+    """Convert a flag, date or number column to floats or integers of at most 64 bits."""
     dtype = series.dtype
     if dtype == pl.Boolean:
         return series.cast(pl.UInt8)
@@ -243,20 +245,20 @@ def _numbers(series: pl.Series) -> pl.Series:
         return series.cast(pl.Int64) // 1_000
     if dtype in _PLAIN_NUMBERS:
         return series
-    return series.cast(pl.Float64)  # decimals, very wide integers, nothing but missing values
+    return series.cast(pl.Float64)  # decimals, 128-bit integers, only missing values
 
 
 def _fit_text(series: pl.Series, max_levels: int) -> Column:
     texts = series.drop_nulls()
     if texts.is_empty():
         return Column(series.name, "dropped", reason="no value at all")
-    if isinstance(series.dtype, pl.Enum):  # declared levels all count, also those that no row has
+    if isinstance(series.dtype, pl.Enum):  # all declared levels count, even if no row has them
         levels = series.dtype.categories.to_list()
         counts = np.bincount(texts.to_physical().to_numpy(), minlength=len(levels))
     else:
         found = pl.DataFrame({"level": texts.cast(pl.String)}).group_by("level").len()
         if found.height > max_levels and found.height > len(texts) / 2:
-            return Column(series.name, "dropped", reason=f"{found.height:,} different texts, as an id has")
+            return Column(series.name, "dropped", reason=f"{found.height:,} different values, like an id")
         found = found.sort("len", "level", descending=[True, False]).head(max_levels).sort("level")
         levels, counts = found["level"].to_list(), found["len"].to_numpy()
     shares: NDArray[np.float64] = counts / len(texts)
@@ -264,13 +266,13 @@ def _fit_text(series: pl.Series, max_levels: int) -> Column:
 
 
 def check_values(series: pl.Series) -> None:
-    """Raise if a number is infinite or a date lies outside the years 1 to 9999."""
+    """Raise an error if a number is infinite or a date is outside the years 1 to 9999."""
     if series.dtype.is_float() and series.is_infinite().any():
         row = int(series.is_infinite().arg_max() or 0)
         raise CellError(
             series.name,
             row,
-            f"{series[row]} is not finite; put a number there, or leave it empty for the column's mean",
+            f"{series[row]} is not finite; replace it with a number, or leave it empty",
         )
     if series.dtype in (pl.Date, pl.Datetime, pl.Duration):
         per_day = _PER_DAY[getattr(series.dtype, "time_unit", "days")]
@@ -278,19 +280,17 @@ def check_values(series: pl.Series) -> None:
         outside = ~series.to_physical().is_between(first, last)
         if outside.any():
             row = int(outside.arg_max() or 0)
-            raise CellError(
-                series.name, row, "a date outside the years 1 to 9999; correct it, or leave it empty"
-            )
+            raise CellError(series.name, row, "date outside the years 1 to 9999; fix it, or leave it empty")
 
 
 def _as_fitted(column: Column, series: pl.Series) -> pl.Series:
-    """Bring a column into the kind that it had in the training rows, or say why it is of another kind."""
+    """Convert a column to its kind in the training rows, or raise an error if that is not possible."""
     kind = kind_of(series)
     if kind in ("dropped", column.kind) or {kind, column.kind} == {"number", "flag"}:
         return series
     if kind != "text":
         raise ValueError(
-            f"column {column.name!r} was a {column.kind} in the training rows and is a {kind} now"
+            f"column {column.name!r} is a {kind} column, but was a {column.kind} column in training"
         )
     texts = series.cast(pl.String).str.strip_chars()
     if column.kind == "date":
@@ -306,7 +306,7 @@ def _as_fitted(column: Column, series: pl.Series) -> pl.Series:
         raise CellError(
             column.name,
             row,
-            f"{shown(series[row])} is not a {column.kind}, as the training rows have there; "
-            "correct it, or leave it empty",
+            f"{shown(series[row])} is not a {column.kind}, but the column was a {column.kind} column in training; "
+            "fix it, or leave it empty",
         )
     return values

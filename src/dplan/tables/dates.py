@@ -1,4 +1,4 @@
-"""Dates and times in texts."""
+"""Parse dates and times."""
 
 import polars as pl
 
@@ -14,11 +14,11 @@ _OTHER_DATES = (  # day.month.year, also with two digits of the year; year/month
 
 
 def parse_dates(texts: pl.Series) -> pl.Series:
-    """Read dates and times, in UTC where a zone is given; what is none of these becomes null.
+    """Parse dates and times, in UTC if they have a time zone; anything else becomes null.
 
-    Understood are year-month-day and day-month-year, with ``-``, ``/`` or ``.`` between, with or without a time of day,
-    seconds, fractions and zone; and a time of day alone, which counts from midnight. A cell is read the same way
-    whatever the cells beside it hold.
+    The formats are year-month-day and day-month-year, separated by ``-``, ``/`` or ``.``, with an optional time of day,
+    seconds, fractions and time zone; and a time of day alone. A value is parsed the same way regardless of the other
+    values.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def parse_dates(texts: pl.Series) -> pl.Series:
 
 
 def _filled(found: pl.Series | None, texts: pl.Series, *patterns: str) -> pl.Series:
-    """Read texts that are not read yet."""
+    """Parse the strings that are not parsed yet."""
     for pattern in patterns:
         if found is None or found.null_count() > texts.null_count():
             dates = texts.str.to_datetime(pattern, strict=False, time_unit="us").dt.replace_time_zone(None)

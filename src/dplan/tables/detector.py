@@ -1,4 +1,4 @@
-"""A scikit-learn estimator for frames with mixed columns."""
+"""A scikit-learn estimator for frames with mixed column types."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from dplan.tables.preparing import Table
 
 __all__ = ["TableDetector"]
 
-_FEWEST_LABELS_TO_COMPARE = 5  # with fewer, a column may mark the labelled rows by chance
+_MIN_LABELS_TO_COMPARE = 5  # with fewer, a column may match the labelled rows by chance
 
 
 class TableDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
-    """A detector for frames: numbers, texts, dates, booleans and missing values, prepared by `TablePreparer`.
+    """A detector for frames with numbers, text, dates, booleans and missing values, prepared by `TablePreparer`.
 
-    It takes polars and pandas frames, Arrow tables and arrays of numbers. Rows to score may have their columns in
-    another order and further columns, which are ignored. To cross-validate, use the scorers of `dplan.metrics`.
+    It accepts polars and pandas frames, Arrow tables and arrays of numbers. Rows to score may have the columns in
+    a different order and extra columns, which are ignored. To cross-validate, use the scorers of `dplan.metrics`.
 
     Parameters
     ----------
     detector : Detector, default=None
-        Learns from the prepared rows; None for `DPLANEnsemble`. It is cloned, not changed.
+        The detector to train on the prepared rows; None for `DPLANEnsemble`. It is cloned, not changed.
     max_levels : int, default=255
         As in `TablePreparer`.
 
     Attributes
     ----------
     model_ : TableModel
-        The fitted detector with the preparation of its table: what ``dplan fit`` writes to a file.
+        The fitted detector with the preparation of its table, as written by ``dplan fit``.
     detector_ : Detector
-        The fitted detector; it sees prepared rows.
+        The fitted detector, which takes prepared rows.
     offset_ : float
         ``score_samples`` below this are anomalies.
     n_features_in_ : int
@@ -78,7 +78,7 @@ class TableDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         Parameters
         ----------
         X : polars or pandas frame, Arrow table, or array of shape (n_rows, n_columns)
-            The rows, labelled and unlabelled, without the label column.
+            The training rows, without the label column.
         y : array-like of shape (n_rows,), default=None
             0 for an unlabelled row, k ≥ 1 for a labelled anomaly of class k.
 
@@ -98,14 +98,14 @@ class TableDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         detector = DPLANEnsemble() if self.detector is None else clone(self.detector)
         seed = detector.random_state if isinstance(detector.random_state, int) else 0
         classes = ("unlabelled", *map(str, values[1:].tolist()))
-        own = LabelledTable(frame, codes, classes, frame.select(), "y")
-        self.model_ = fit_table(own, detector, estimate=False, max_levels=self.max_levels, seed=seed)
+        table = LabelledTable(frame, codes, classes, frame.select(), "y")
+        self.model_ = fit_table(table, detector, estimate=False, max_levels=self.max_levels, seed=seed)
         self.detector_ = detector
         self.offset_ = detector.offset_
         return self
 
     def fit_predict(self, X: Table, y: ArrayLike | None = None) -> NDArray[np.int64]:
-        """Learn from a table, with its labels, and tell its anomalies from its normal rows; as `fit` and `predict`."""
+        """Fit to a table with its labels, and predict the same table."""
         return self.fit(X, y).predict(X)
 
     def anomaly_score(self, X: Table) -> NDArray[np.float64]:
@@ -119,12 +119,12 @@ class TableDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         Returns
         -------
         ndarray of shape (n_rows,)
-            The score of a row does not depend on the rows beside it.
+            The scores; the score of a row does not depend on other rows.
         """
         return self.to_model().score(self._frame(X))
 
     def percentile(self, X: Table) -> NDArray[np.float64]:
-        """Return the share of unlabelled training rows that score lower than each row, in per cent."""
+        """Return the percentage of unlabelled training rows with a lower score."""
         return self.to_model().percentile(self.anomaly_score(X))
 
     def score_samples(self, X: Table) -> NDArray[np.float64]:
@@ -132,32 +132,32 @@ class TableDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         return -self.anomaly_score(X)
 
     def decision_function(self, X: Table) -> NDArray[np.float64]:
-        """Score rows against the threshold: below zero is an anomaly."""
+        """Score rows relative to the threshold: negative means anomaly."""
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Table) -> NDArray[np.int64]:
-        """Tell anomalies (-1) from normal rows (1)."""
+        """Return -1 for anomalies and 1 for normal rows."""
         return np.where(self.decision_function(X) < 0, -1, 1)
 
     def explain(self, X: Table) -> Explanation:
-        """Return the effect of each column on the score of each row, against unlabelled training rows."""
+        """Return the effect of each column on the score of each row, compared with the background rows."""
         return self.to_model().explain(self._frame(X))
 
     def reasons(self, X: Table, k: int = 3) -> list[str]:
-        """Say in words which columns, at most k, push each row's score up."""
+        """Return the reasons for each row's score as text: up to k columns that raise it most."""
         return self.to_model().reasons(self._frame(X), k)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
-        """Name the features that the detector sees: the column's name, or ``column=level`` for a text."""
+        """Return the names of the features: the column's name, or ``column=level`` for text."""
         return self.to_model().preparation.get_feature_names_out()
 
     def to_model(self) -> TableModel:
-        """Return the fitted model, as `TableModel.load` gives it."""
+        """Return the fitted model."""
         check_is_fitted(self, "model_")
         return self.model_
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted model to one file, as ``dplan fit`` does; `TableModel.load` and ``dplan score`` read it."""
+        """Write the fitted model to a file, as ``dplan fit`` does; `TableModel.load` and ``dplan score`` read it."""
         self.to_model().save(path)
 
     def _frame(self, X: Table, *, fitting: bool = False) -> pl.DataFrame:
@@ -179,7 +179,7 @@ class TableDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         if fitting:
             if frame.height < 2 or frame.width == 0:
                 raise ValueError(
-                    f"the table has {frame.height} rows and {frame.width} columns; two rows and one column are needed"
+                    f"expected at least two rows and one column, got {frame.height} rows and {frame.width} columns"
                 )
             self.n_features_in_ = frame.width
             self.feature_names_in_ = np.array(frame.columns, dtype=object)
@@ -198,9 +198,9 @@ class TableDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
 
 
 def _warn_of_label(frame: pl.DataFrame, y: NDArray[np.int64]) -> None:
-    """Warn if a column says exactly what y says: it may be the label, left in X by mistake."""
+    """Warn if a column marks exactly the labelled rows: it may be the label, left in X by mistake."""
     known = y > 0
-    if known.sum() < _FEWEST_LABELS_TO_COMPARE or known.all():
+    if known.sum() < _MIN_LABELS_TO_COMPARE or known.all():
         return
     n_classes = len(np.unique(y[known]))
     for series in frame:

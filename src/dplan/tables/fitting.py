@@ -1,4 +1,4 @@
-"""Fitting a detector to a table, with an honest estimate of how well it finds known anomalies."""
+"""Fit a detector to a table, and estimate on held-out rows how well it finds known anomalies."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from dplan.tables.preparing import TablePreparer
 
 __all__ = ["fit_table"]
 
-# Kept in the model file: enough for explanations and typical ranges, few enough for a small file.
-_USUAL_ROWS, _KNOWN_ROWS = 2_000, 2_000
+# Stored in the model file: enough for explanations and typical ranges, few enough for a small file.
+_BACKGROUND_ROWS, _KNOWN_ROWS = 2_000, 2_000
 
 # Held out for the estimate: of the known anomalies, and of the unlabelled rows that they are ranked among.
 _KNOWN_SHARE, _UNLABELLED_SHARE = 0.3, 0.2
@@ -42,23 +42,23 @@ def fit_table(
     Parameters
     ----------
     table : LabelledTable
-        As `dplan.tables.from_table` gives it.
+        From `dplan.tables.from_table`.
     detector : Detector
         An unfitted detector; it is fitted in place.
     estimate : bool, default=True
-        Whether to fit a copy of the detector first, on a part of the rows, and see how high the known anomalies that
-        it has not seen rank among unlabelled rows that it has not seen.
+        Whether to first fit a copy of the detector on some of the rows and measure how high held-out known anomalies
+        rank among held-out unlabelled rows.
     max_levels : int, default=255
         As in `TablePreparer`.
     seed : int, default=0
-        Seed of what is held out and of what is kept in the model.
+        Seed for the choice of held-out rows and of the rows stored in the model.
     stage : callable, optional
         Called with the name of each stage as it begins: "preparing", "estimating", "training".
 
     Returns
     -------
     TableModel
-        Its `summary` says what was done.
+        The fitted model; its `summary` describes the training.
     """
     begin = stage or (lambda name: None)
     rng = np.random.default_rng(seed)
@@ -107,23 +107,23 @@ def assemble(
     summary: dict[str, Any],
     rng: np.random.Generator,
 ) -> TableModel:
-    """Put a fitted detector together with what explanations need of the training rows."""
+    """Combine a fitted detector with the training rows that explanations need."""
     unlabelled, labelled = np.flatnonzero(y == 0), np.flatnonzero(y)
     if len(unlabelled) == 0:  # a detector that ignores labels can still be fitted
         unlabelled = np.arange(len(y))
-    usual = np.ascontiguousarray(X[_some(unlabelled, _USUAL_ROWS, rng)])
+    background = np.ascontiguousarray(X[_some(unlabelled, _BACKGROUND_ROWS, rng)])
     known = _some(labelled, _KNOWN_ROWS, rng)
     known_rows, known_classes = np.ascontiguousarray(X[known]), y[known].astype(np.int64)
-    return TableModel(detector, preparation, usual, known_rows, known_classes, summary)
+    return TableModel(detector, preparation, background, known_rows, known_classes, summary)
 
 
 def _fit_preparation(features: pl.DataFrame, max_levels: int) -> tuple[TablePreparer, dict[str, str]]:
-    """Fit the preparation, without the columns that it would drop: new tables need not have them."""
+    """Fit the preparation without the columns that it drops, so that new tables need not have them."""
     preparation = TablePreparer(max_levels=max_levels).fit(features)
     dropped = {column.name: column.reason for column in preparation.columns_ if column.kind == "dropped"}
     if len(dropped) == features.width:
         reasons = "; ".join(f"{shown(name)}: {reason}" for name, reason in list(dropped.items())[:10])
-        raise ValueError(f"no column is left to learn from: {reasons}")
+        raise ValueError(f"no feature columns left: {reasons}")
     if dropped:
         kept = [column for column in preparation.columns_ if column.kind != "dropped"]
         state = preparation.to_state() | {"columns": [asdict(column) for column in kept]}
@@ -138,23 +138,23 @@ def _estimate(
     max_levels: int,
     rng: np.random.Generator,
 ) -> dict[str, Any]:
-    """Fit a copy on a part of the rows and rank the known anomalies that were held out."""
+    """Fit a copy on some of the rows and rank the held-out known anomalies."""
     known = np.concatenate(
         [_held_out(np.flatnonzero(y == k), _KNOWN_SHARE, rng) for k in np.unique(y) if k > 0]
     )
-    if len(known) == 0:  # every class has one row: hold out one of them all
+    if len(known) == 0:  # every class has a single row: hold out one of these rows
         known = rng.permutation(np.flatnonzero(y))[:1]
     unlabelled = _held_out(np.flatnonzero(y == 0), _UNLABELLED_SHARE, rng)
     seen = np.setdiff1d(np.arange(len(y)), np.concatenate([known, unlabelled]))
-    # The preparation is fitted anew: ranges and means must not come from what is held out either.
+    # A new preparation, because ranges and means must not come from held-out rows either.
     preparation = TablePreparer(max_levels=max_levels).fit(features[seen])
     copy = clone(detector)
     copy.fit(preparation.transform(features[seen]), y[seen])
-    usual_scores = np.sort(copy.anomaly_score(preparation.transform(features[unlabelled])))
+    unlabelled_scores = np.sort(copy.anomaly_score(preparation.transform(features[unlabelled])))
     known_scores = copy.anomaly_score(preparation.transform(features[known]))
-    percentiles = 100 * np.searchsorted(usual_scores, known_scores) / len(usual_scores)
+    percentiles = 100 * np.searchsorted(unlabelled_scores, known_scores) / len(unlabelled_scores)
     budget = max(1, round(float(detector.contamination) * (len(known) + len(unlabelled))))
-    both = np.concatenate([known_scores, usual_scores])
+    both = np.concatenate([known_scores, unlabelled_scores])
     alerts = np.argsort(-both, kind="stable")[:budget]
     return {
         "known": len(known),
@@ -166,7 +166,7 @@ def _estimate(
 
 
 def _held_out(rows: NDArray[np.int64], share: float, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw a share of rows, but never all of them."""
+    """Draw a fraction of the rows, but never all of them."""
     n = min(max(1, round(share * len(rows))), len(rows) - 1)
     return rng.permutation(rows)[:n]
 

@@ -1,4 +1,4 @@
-"""Values and reasons in words."""
+"""Values and reasons as text."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from dplan.tables.columns import Column
 if TYPE_CHECKING:
     from dplan._kernels.perceptron import Floats
 
-__all__ = ["day", "number", "reason", "typical", "value"]
+__all__ = ["format_date", "format_number", "format_reason", "format_value", "typical_values"]
 
-_LONGEST = 40  # characters of a text that are shown
+_MAX_LENGTH = 40  # characters of a name or text value that are shown
 
 
-def number(x: float) -> str:
-    """Write a number for people: four figures, thousands apart.
+def format_number(x: float) -> str:
+    """Format a number with four significant digits and thousands separators.
 
     Examples
     --------
-    >>> number(1420.0003), number(0.012345), number(3.0), number(-12345678.9)
+    >>> format_number(1420.0003), format_number(0.012345), format_number(3.0), format_number(-12345678.9)
     ('1,420', '0.01235', '3', '-12,345,679')
     """
     if x == 0:
-        return "0"  # and not -0
+        return "0"  # not -0
     return f"{x:,.0f}" if 1000 <= abs(x) < 1e15 else f"{x:.4g}"
 
 
-def value(found: Any) -> str:
-    """Write a cell of a table.
+def format_value(found: Any) -> str:
+    """Format a value of a table.
 
     Examples
     --------
-    >>> value(1420), value("FIN"), value(None), value(True)
+    >>> format_value(1420), format_value("FIN"), format_value(None), format_value(True)
     ('1,420', "'FIN'", 'missing', 'true')
     """
     if found is None or (isinstance(found, float) and np.isnan(found)):
@@ -46,21 +46,21 @@ def value(found: Any) -> str:
     if isinstance(found, int):
         return f"{found:,}"
     if isinstance(found, float):
-        return number(found)
+        return format_number(found)
     if isinstance(found, str):
-        return repr(found if len(found) <= _LONGEST else found[: _LONGEST - 1] + "…")
+        return repr(_shortened(found))
     return str(found)
 
 
-def typical(column: Column, usual: Floats) -> str:
-    """Say what is usual in a column: the middle 90 % of numbers, the most frequent levels of a text.
+def typical_values(column: Column, background: Floats) -> str:
+    """Return the typical values of a column: the middle 90 % of numbers, the most frequent levels of a text column.
 
     Examples
     --------
     >>> bytes_ = Column("bytes", "number", 0.0, 10_000.0, (0.5,))
-    >>> typical(bytes_, np.linspace(0, 1, 101, dtype=np.float32))
+    >>> typical_values(bytes_, np.linspace(0, 1, 101, dtype=np.float32))
     '500–9,500'
-    >>> typical(Column("state", "text", fill=(0.7, 0.2, 0.1), levels=("CON", "FIN", "INT")), np.empty(0))
+    >>> typical_values(Column("state", "text", fill=(0.7, 0.2, 0.1), levels=("CON", "FIN", "INT")), np.empty(0))
     "'CON' (70 %), 'FIN' (20 %)"
     """
     if column.kind == "text":
@@ -69,7 +69,7 @@ def typical(column: Column, usual: Floats) -> str:
         covered = 0.0
         for share, level in frequent[:3]:
             if covered < 0.85:
-                shown.append(f"{value(level)} ({share:.0%})".replace("%", " %"))
+                shown.append(f"{format_value(level)} ({share:.0%})".replace("%", " %"))
                 covered += share
         return ", ".join(shown)
     if column.kind == "flag":
@@ -77,44 +77,48 @@ def typical(column: Column, usual: Floats) -> str:
         return f"{'true' if share >= 0.5 else 'false'} ({max(share, 1 - share):.0%})".replace("%", " %")
     factor, shift, span = column.scaling()
     low, high = (
-        (float(end) * span + shift) / factor for end in np.quantile(usual.astype(np.float64), [0.05, 0.95])
+        (float(end) * span + shift) / factor
+        for end in np.quantile(background.astype(np.float64), [0.05, 0.95])
     )
     if column.kind == "date":
-        return f"{day(low)} to {day(high)}"
-    return number(low) if number(low) == number(high) else f"{number(low)}–{number(high)}"
+        return f"{format_date(low)} to {format_date(high)}"
+    return "–".join(dict.fromkeys([format_number(low), format_number(high)]))
 
 
-def reason(column: Column, found: Any, usual: Floats) -> str:
-    """Say what a row has in a column, and what is usual there.
+def format_reason(column: Column, found: Any, background: Floats) -> str:
+    """Return the value of a row in a column, and the typical values.
 
     Examples
     --------
-    >>> reason(Column("paid", "flag", 0.0, 1.0, (0.1,)), True, np.zeros(3, dtype=np.float32))
+    >>> format_reason(Column("paid", "flag", 0.0, 1.0, (0.1,)), True, np.zeros(3, dtype=np.float32))
     '`paid` = true; typical false (90 %)'
 
-    What a CSV holds are texts, whatever they stand for:
+    Values read from a CSV file are strings:
 
-    >>> reason(Column("items", "number", 0.0, 10.0, (0.5,)), "7", np.ones(3, dtype=np.float32))
+    >>> format_reason(Column("items", "number", 0.0, 10.0, (0.5,)), "7", np.ones(3, dtype=np.float32))
     '`items` = 7; typical 10'
     """
     if isinstance(found, str) and column.kind == "number":
         with suppress(ValueError):
             found = float(found)
-    name = column.name if len(column.name) <= _LONGEST else column.name[: _LONGEST - 1] + "…"
-    shown = found if isinstance(found, str) and column.kind != "text" else value(found)
-    return f"`{name}` = {shown}; typical {typical(column, usual)}"
+    shown = found if isinstance(found, str) and column.kind != "text" else format_value(found)
+    return f"`{_shortened(column.name)}` = {shown}; typical {typical_values(column, background)}"
 
 
-def day(microseconds: float) -> str:
-    """Write a date, given as microseconds since 1970.
+def format_date(microseconds: float) -> str:
+    """Format a date, given as microseconds since 1970.
 
     Examples
     --------
-    >>> day(86_400_000_000)
+    >>> format_date(86_400_000_000)
     '1970-01-02'
     """
     try:
         moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=microseconds)
     except OverflowError:
-        return number(microseconds)
+        return format_number(microseconds)
     return moment.date().isoformat()
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…"

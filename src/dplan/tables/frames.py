@@ -1,19 +1,22 @@
-"""Frames of other libraries as polars frames."""
+"""Polars frames: made from frames of other libraries, and the check that polars can run in this process."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from dplan.exceptions import CellError, shown
 
-__all__ = ["as_frame", "is_frame"]
+__all__ = ["as_frame", "check_not_forked", "is_frame"]
 
 
 def is_frame(table: Any) -> bool:
-    """Tell whether this is a polars or pandas frame or an Arrow table.
+    """Return whether this is a polars or pandas frame or an Arrow table.
 
     Examples
     --------
@@ -24,7 +27,7 @@ def is_frame(table: Any) -> bool:
 
 
 def as_frame(table: Any) -> pl.DataFrame:
-    """Return a frame as a polars frame, its names as texts.
+    """Convert a frame to a polars frame with string column names.
 
     Examples
     --------
@@ -35,12 +38,12 @@ def as_frame(table: Any) -> pl.DataFrame:
     if isinstance(table, pl.DataFrame):
         return table
     if not is_frame(table):
-        raise TypeError(f"a polars or pandas frame or an Arrow table is needed, not {type(table).__name__}")
+        raise TypeError(f"expected a polars or pandas frame or an Arrow table, got {type(table).__name__}")
     pandas = hasattr(table, "iloc")
     names = [str(name) for name in (table.columns if pandas else table.schema.names)]
     if len(set(names)) < len(names):
         twice = next(name for name, n in Counter(names).items() if n > 1)
-        raise ValueError(f"the table has two columns {shown(twice)}; rename one of them")
+        raise ValueError(f"duplicate column {shown(twice)}; rename one of them")
     if not pandas:
         return pl.DataFrame(pl.from_arrow(table))
     columns = (table.iloc[:, position] for position in range(len(names)))
@@ -48,7 +51,7 @@ def as_frame(table: Any) -> pl.DataFrame:
 
 
 def _from_pandas(name: str, series: Any) -> pl.Series:
-    """Convert a pandas column; one that mixes types is refused with the row of the first odd value."""
+    """Convert a pandas column; raise an error with the first differing row if it mixes types."""
     if series.dtype == object:
         present = [(row, value) for row, value in enumerate(series) if value is not None and value == value]
         for row, value in present:
@@ -56,7 +59,45 @@ def _from_pandas(name: str, series: Any) -> pl.Series:
                 raise CellError(
                     name,
                     row,
-                    f"{shown(value)} is of another type than {shown(present[0][1])} in row {present[0][0] + 1}; "
-                    "give all values one type",
+                    f"{shown(value)} has a different type from {shown(present[0][1])} in row {present[0][0] + 1}; "
+                    "use one type for the whole column",
                 )
     return pl.Series(name, pl.from_pandas(series))
+
+
+# The threads of polars do not survive a fork, but its locks do, so a forked process that uses polars would hang.
+_forked_from: int | None = None  # the parent process, if polars had threads there
+_threads_at_fork = False
+
+
+def check_not_forked() -> None:
+    """Raise an error in a forked process in which polars would hang."""
+    if _forked_from is not None:
+        raise RuntimeError(
+            f"process {os.getpid()} was forked from process {_forked_from}, which was using polars, and would hang: "
+            "start processes with 'spawn' or 'forkserver' (multiprocessing), with joblib, or before reading tables"
+        )
+
+
+def _polars_runs() -> bool:
+    """Return whether polars has started its threads or, where /proc does not exist, whether it has been imported."""
+    try:
+        names = [(task / "comm").read_text() for task in Path("/proc/self/task").iterdir()]
+    except OSError:
+        return "polars" in sys.modules
+    return any(name.startswith(("polars-0", "async-executor", "tokio-rt")) for name in names)
+
+
+def _before() -> None:
+    global _threads_at_fork
+    _threads_at_fork = _polars_runs()
+
+
+def _in_child() -> None:
+    global _forked_from
+    if _threads_at_fork:
+        _forked_from = os.getppid()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_child=_in_child)

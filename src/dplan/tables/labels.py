@@ -1,4 +1,4 @@
-"""Anyone's own table: which rows are known anomalies, which columns are features, which only identify."""
+"""Split a table into features, labels and ids."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dplan.tables.reading import located, read_table
 
 __all__ = ["LabelledTable", "from_table"]
 
-_SHOWN = 10  # values named in a message
+_SHOWN = 10  # values listed in a message
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +38,13 @@ class LabelledTable:
     classes : tuple of str
         ``classes[0]`` is ``"unlabelled"``, ``classes[k]`` the label of class k.
     ids : polars.DataFrame
-        The columns that only identify a row; no columns if there are none.
+        The columns that only identify a row; may have no columns.
     label : str
         The label column.
     options : ReadOptions
         How the file was read.
     source : tuple, optional
-        The file and its format, if it is one.
+        The file and its format, if the table comes from a file.
     """
 
     features: pl.DataFrame = field(repr=False)
@@ -56,7 +56,7 @@ class LabelledTable:
     source: tuple[Path | BinaryIO, str] | None = field(default=None, repr=False)
 
     def located(self) -> AbstractContextManager[None]:
-        """Let errors about a cell say where it stands in the file."""
+        """Add the position in the file to errors about a cell."""
         return located(*self.source, self.options) if self.source else nullcontext()
 
     def counts(self) -> dict[str, int]:
@@ -65,7 +65,7 @@ class LabelledTable:
         return {name: int(size) for name, size in zip(self.classes, sizes, strict=True)}
 
     def kinds(self) -> dict[str, list[str]]:
-        """Feature columns by kind: number, flag, date, text; dropped ones have no value at all."""
+        """Feature columns by kind: number, flag, date, text; dropped columns have only missing values."""
         kinds: dict[str, list[str]] = {}
         for series in self.features:
             kinds.setdefault(kind_of(series), []).append(series.name)
@@ -85,36 +85,35 @@ def from_table(
     encoding: str = "utf-8",
     kind: str | None = None,
 ) -> LabelledTable:
-    """Take a table with a label column apart.
+    """Split a table into features, labels and ids.
 
-    A row is labelled only if it is a known anomaly; all others are unlabelled, whether someone looked at
-    them or not.
+    A row is labelled only if it is a known anomaly; all other rows are unlabelled, whether or not they were checked.
 
     Parameters
     ----------
     table : path, binary file or frame
         A CSV, TSV, JSON lines (also gzipped) or Parquet file, a polars or pandas frame, or an Arrow table.
     label : str
-        The label column. Without `anomaly` and `unlabelled` it must hold 0 and missing values for
-        unlabelled rows and 1, 2, … for known anomalies, or false and true.
+        The label column. Without `anomaly` and `unlabelled` it must contain 0 or missing values for unlabelled rows and
+        1, 2, … for known anomalies, or false and true.
     anomaly : sequence, optional
-        Values of the label column that mark known anomalies, a class each. All other values are unlabelled,
+        Values of the label column that mark known anomalies, one class each. All other values are unlabelled,
         unless `unlabelled` is given too: then each value must be in one of the two.
     unlabelled : sequence, optional
-        Values that mark unlabelled rows; missing values always do. Without `anomaly`, each other value is a
+        Values that mark unlabelled rows; missing values always do. Without `anomaly`, every other value is a
         class.
     id : str or sequence of str
-        Columns that identify a row; kept aside, never learned from.
+        Columns that identify a row; they are not used as features.
     drop : str or sequence of str
-        Columns to leave out.
+        Columns to ignore.
     missing : sequence of str
-        Texts in a CSV or TSV that stand for a missing value.
+        Text in a CSV or TSV file that means a missing value.
     text : collection of str
-        Columns of a file to keep as text although they hold numbers, such as codes.
+        Columns of a file to read as text even if they contain numbers, such as codes.
     encoding : str, default="utf-8"
         Text encoding of a CSV, TSV or JSON lines file.
     kind : {"csv", "jsonl", "parquet"}, optional
-        Format of the file, if its name does not tell.
+        Format of the file; None to use its name.
 
     Returns
     -------
@@ -126,8 +125,8 @@ def from_table(
     >>> table = pl.DataFrame(
     ...     {"payment": ["p1", "p2", "p3"], "amount": [10, 99, 12], "checked": ["fraud", None, "ok"]}
     ... )
-    >>> own = from_table(table, label="checked", anomaly=["fraud"], id="payment")
-    >>> own.features.columns, own.y.tolist(), own.classes
+    >>> payments = from_table(table, label="checked", anomaly=["fraud"], id="payment")
+    >>> payments.features.columns, payments.y.tolist(), payments.classes
     (['amount'], [1, 0, 0], ('unlabelled', 'fraud'))
     """
     ids, dropped = _names(id), _names(drop)
@@ -137,7 +136,7 @@ def from_table(
         path = Path(table) if isinstance(table, str | Path) else io.BytesIO(table.read())
         name = path.name if isinstance(path, Path) else "the input"
         kind = kind or (kind_of_file(path) if isinstance(path, Path) else "csv")
-        # Labels may be of any form, and an id such as 007 must stay what it is; neither is learned from.
+        # Labels can have any form, and an id such as 007 must be preserved.
         kept = {label, *ids, *dropped, *text}
         frame = read_table(path, missing=missing, text=kept, encoding=encoding, kind=kind)
         source = path, kind
@@ -151,9 +150,11 @@ def from_table(
         raise ValueError(f"column {label!r} cannot be the label and an id")
     features = frame.drop({label, *ids, *dropped})
     if features.width == 0:
-        raise ValueError(f"{name} has no column left to learn from beside the label, ids and dropped columns")
+        raise ValueError(
+            f"{name} has no feature columns left after removing the label, ids and dropped columns"
+        )
     for series in features:
-        kind_of(series)  # lists and the like are refused here, by name
+        kind_of(series)  # rejects unsupported types such as lists
     with located(*source, options) if source else nullcontext():
         y, classes = _labels(frame[label], anomaly, unlabelled)
     return LabelledTable(features, y, classes, frame.select(ids), label, options, source)
@@ -167,7 +168,7 @@ def _check_there(name: str, column: str, columns: list[str]) -> None:
     if column in columns:
         return
     near = difflib.get_close_matches(column, columns, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {_listed(columns)}"
+    hint = f"did you mean {near[0]!r}?" if near else f"available columns: {_listed(columns)}"
     raise ValueError(f"{name} has no column {column!r}; {hint}")
 
 
@@ -183,18 +184,18 @@ def _labels(
     for value in known:
         if value not in found:
             close = [text for text in found if text.casefold() == value.casefold()]
-            hint = f"did you mean {close[0]!r}?" if close else f"it holds {_listed(found)}"
+            hint = f"did you mean {close[0]!r}?" if close else f"its values are {_listed(found)}"
             raise ValueError(f"label column {labels.name!r} has no anomaly value {value!r}; {hint}")
         if value in normal:
-            raise ValueError(f"the value {value!r} cannot stand for an anomaly and for unlabelled rows")
+            raise ValueError(f"{value!r} cannot be both an anomaly value and an unlabelled value")
     if anomaly is None:
         known = sorted(set(found) - set(normal))
     elif unlabelled is not None:
         rest = [value for value in found if value not in {*known, *normal}]
         if rest:
             raise ValueError(
-                f"label column {labels.name!r} also holds {_listed(rest)}: "
-                "say which of them are anomalies and which are unlabelled"
+                f"label column {labels.name!r} also contains {_listed(rest)}; "
+                "add each of them to the anomaly or the unlabelled values"
             )
     known = list(dict.fromkeys(known))
     codes = {value: k for k, value in enumerate(known, start=1)}
@@ -203,7 +204,7 @@ def _labels(
 
 
 def _numbered(labels: pl.Series) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Read a label column that holds 0 and class numbers, or false and true."""
+    """Read a label column of 0 and class numbers, or of false and true."""
     if labels.dtype == pl.Boolean or labels.dtype == pl.Null:
         labels = labels.cast(pl.Int64)
     if labels.dtype == pl.String:
@@ -213,7 +214,7 @@ def _numbered(labels: pl.Series) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     if not labels.dtype.is_numeric():
         found = dict(_as_texts(labels).drop_nulls().value_counts(sort=True).rows())
         raise ValueError(
-            f"label column {labels.name!r} holds {_listed(found)}: say which of these values "
+            f"label column {labels.name!r} contains {_listed(found)}; specify which values "
             "mark known anomalies (--anomaly VALUE, in Python anomaly=[…])"
         )
     numbers = labels.cast(pl.Float64).fill_nan(None).fill_null(0.0).to_numpy()
@@ -222,8 +223,8 @@ def _numbered(labels: pl.Series) -> tuple[NDArray[np.int64], tuple[str, ...]]:
         raise CellError(
             labels.name,
             int(wrong[0]),
-            f"the label {labels[int(wrong[0])]} is neither 0 (unlabelled) nor a class number 1, 2, …; correct it, or "
-            "say which values mark known anomalies (--anomaly VALUE, in Python anomaly=[…])",
+            f"the label {labels[int(wrong[0])]} is neither 0 (unlabelled) nor a class number 1, 2, …; fix it, or "
+            "specify which values mark known anomalies (--anomaly VALUE, in Python anomaly=[…])",
         )
     values, y = np.unique(np.concatenate([[0.0], numbers]), return_inverse=True)
     return _checked(labels, y[1:]), ("unlabelled", *(f"{value:.0f}" for value in values[1:]))
@@ -232,16 +233,18 @@ def _numbered(labels: pl.Series) -> tuple[NDArray[np.int64], tuple[str, ...]]:
 def _checked(labels: pl.Series, y: NDArray[np.int64]) -> NDArray[np.int64]:
     if not y.any():
         raise ValueError(
-            f"label column {labels.name!r} marks no known anomaly; at least one is needed to learn from "
-            "(say which values mark one: --anomaly VALUE, in Python anomaly=[…])"
+            f"label column {labels.name!r} contains no known anomalies; at least one is required "
+            "(specify which values mark them: --anomaly VALUE, in Python anomaly=[…])"
         )
     if y.all():
-        raise ValueError(f"label column {labels.name!r} marks every row; unlabelled rows are needed too")
+        raise ValueError(
+            f"label column {labels.name!r} marks every row as an anomaly; unlabelled rows are required"
+        )
     return y
 
 
 def _as_texts(labels: pl.Series) -> pl.Series:
-    """Turn labels into texts, whole numbers without a decimal point."""
+    """Convert labels to strings, integers without a decimal point."""
     if labels.dtype.is_float():
         labels = labels.fill_nan(None)
         whole = labels.drop_nulls()
@@ -252,7 +255,7 @@ def _as_texts(labels: pl.Series) -> pl.Series:
 
 
 def _as_text(value: object) -> str:
-    """Write a value as `_as_texts` writes labels, so that 1, 1.0 and "1" name the same one."""
+    """Convert a value as `_as_texts` does, so that 1, 1.0 and "1" are the same."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and value.is_integer():

@@ -1,10 +1,10 @@
-"""A detector for a table: the detector, the preparation of its columns, and what is usual in them."""
+"""A model of a table: a fitted detector, the preparation of its columns, and background rows."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from dplan._kernels.perceptron import Floats
 from dplan.detectors import _saving
 from dplan.detectors._base import Detector
-from dplan.exceptions import ModelFileError, NonFiniteScoreError, shown
+from dplan.exceptions import ModelFileError, shown
 from dplan.explain.explanation import Explanation, effects
 from dplan.persistence import model_file
 from dplan.tables.chunks import MISSING, ReadOptions
-from dplan.tables.forking import check_not_forked
-from dplan.tables.formatting import reason
+from dplan.tables.formatting import format_reason
+from dplan.tables.frames import check_not_forked
 from dplan.tables.preparing import TablePreparer, TransformReport
 
 __all__ = ["TableModel", "load"]
@@ -30,7 +30,7 @@ _NAMED = 10  # columns named in a message
 
 @dataclass(frozen=True, eq=False)
 class TableModel:
-    """A fitted detector that takes tables as they come: mixed types, missing values, further columns.
+    """A fitted detector that accepts raw tables: mixed types, missing values, extra columns.
 
     Attributes
     ----------
@@ -38,20 +38,19 @@ class TableModel:
         The fitted detector; it sees prepared rows.
     preparation : TablePreparer
         Turns the table's columns into the detector's features.
-    usual : ndarray of float32
-        A sample of prepared unlabelled training rows: what scores are explained and drift is measured against.
-    known : ndarray of float32
+    background : ndarray of float32
+        A sample of prepared unlabelled training rows, which explanations and drift are computed against.
+    known_anomalies : ndarray of float32
         Prepared rows of known anomalies.
     known_classes : ndarray of int64
         Their classes, counted from 1.
     summary : dict
-        What training saw and found out, as JSON values.
+        A summary of the training, as JSON values.
 
     Examples
     --------
     >>> from dplan import LogisticBaseline
-    >>> from dplan.tables import from_table
-    >>> from dplan.tables import fit_table
+    >>> from dplan.tables import fit_table, from_table
     >>> table = pl.DataFrame({"amount": [*range(100), 900, 950], "fraud": [0] * 100 + [1, 1]})
     >>> model = fit_table(from_table(table, label="fraud"), LogisticBaseline())
     >>> new = pl.DataFrame({"amount": [10, 920]})
@@ -63,8 +62,8 @@ class TableModel:
 
     detector: Detector
     preparation: TablePreparer
-    usual: Floats = field(repr=False)
-    known: Floats = field(repr=False)
+    background: Floats = field(repr=False)
+    known_anomalies: Floats = field(repr=False)
     known_classes: NDArray[np.int64] = field(repr=False)
     summary: dict[str, Any] = field(repr=False)
 
@@ -75,27 +74,27 @@ class TableModel:
 
     @property
     def threshold(self) -> float:
-        """The score from which on a row is an alert, if nothing else is asked for."""
+        """The default threshold: rows with at least this score are alerts."""
         return -float(self.detector.offset_)
 
     @property
     def read_options(self) -> ReadOptions:
-        """How text files are read, if nothing else is asked for: as the training table was."""
+        """How text files are read by default: like the training table."""
         found = self.summary.get("reading", {})
         return ReadOptions(found.get("encoding", "utf-8"), tuple(found.get("missing", MISSING)))
 
     def prepare(self, table: pl.DataFrame) -> Floats:
-        """Return the rows of a table as the detector sees them; further columns are left aside."""
+        """Return the prepared rows of a table; extra columns are ignored."""
         return self.prepare_with_report(table)[0]
 
     def prepare_with_report(self, table: pl.DataFrame) -> tuple[Floats, TransformReport]:
-        """Do as `prepare` does, and say what the training rows had not shown."""
+        """Like `prepare`, but also return the counts of missing values and unseen levels."""
         check_not_forked()
         self.check_columns(table.columns)
         return self.preparation.transform_with_report(table.select(self.columns))
 
     def check_columns(self, found: Sequence[str]) -> None:
-        """Raise, naming the differences, if columns are missing."""
+        """Raise an error that lists the differences if columns are missing."""
         there, expected = set(found), set(self.columns)
         absent = [name for name in self.columns if name not in there]
         if not absent:
@@ -105,10 +104,10 @@ class TableModel:
         parts = []
         for name in absent[:_NAMED]:
             near = difflib.get_close_matches(name, unknown[:1000], n=1)
-            parts.append(shown(name) + (f" (is it {shown(near[0])}?)" if near else ""))
-        message = f"the table does not fit the model: it has no column {_listed(parts, len(absent))}"
+            parts.append(shown(name) + (f" (did you mean {shown(near[0])}?)" if near else ""))
+        message = f"the table does not match the model: missing columns {_listed(parts, len(absent))}"
         if unknown:
-            message += f"; the model does not know {_listed(map(shown, unknown[:_NAMED]), len(unknown))}"
+            message += f"; unexpected columns {_listed(map(shown, unknown[:_NAMED]), len(unknown))}"
         raise ValueError(message)
 
     def score(self, table: pl.DataFrame) -> NDArray[np.float64]:
@@ -116,50 +115,48 @@ class TableModel:
         return self.score_with_report(table)[0]
 
     def score_with_report(self, table: pl.DataFrame) -> tuple[NDArray[np.float64], TransformReport]:
-        """Do as `score` does, and say what the training rows had not shown."""
+        """Like `score`, but also return the counts of missing values and unseen levels."""
         prepared, report = self.prepare_with_report(table)
-        scores = self.detector.anomaly_score(prepared)
-        if not np.isfinite(scores).all():
-            row = int(np.argmin(np.isfinite(scores)))
-            raise NonFiniteScoreError(row, float(scores[row]))
-        return scores, report
+        return self.detector.anomaly_score(prepared), report
 
     def percentile(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return which share of the unlabelled training rows, in percent, scores lower.
+        """Return the percentage of unlabelled training rows with a lower score.
 
-        Against the training rows and not against the table at hand, so that the figure does not depend on what else is
-        scored, and tables larger than memory can be scored in one pass.
+        It refers to the training rows, not to the scored table, so it does not depend on other scored rows, and
+        tables larger than memory can be scored in one pass.
         """
         return np.round(self.detector._percentile_of(scores), 2)
 
     def explain(self, table: pl.DataFrame) -> Explanation:
-        """Return the effect of each column on the score of each row, against usual rows."""
-        groups = self.preparation.output_groups()
-        return effects(self.detector, self.prepare(table), self.usual, groups=groups)
+        """Return the effect of each column on the score of each row, compared with the background rows."""
+        groups = self.preparation.feature_groups()
+        return effects(self.detector, self.prepare(table), self.background, groups=groups)
 
     def reasons(self, table: pl.DataFrame, k: int = 3) -> list[str]:
-        """Say in words which columns, at most k, push each row's score up."""
+        """Return the reasons for each row's score as text: up to k columns that raise it most."""
         if table.height == 0:
             return []
         explanation = self.explain(table)
-        starts = np.flatnonzero(np.diff(self.preparation.output_groups(), prepend=-1))
-        said = []
+        starts = np.flatnonzero(np.diff(self.preparation.feature_groups(), prepend=-1))
+        texts = []
         for row, strongest in enumerate(explanation.top(k)):
-            words = []
+            parts = []
             for j in strongest:
-                # A tenth of the whole, or it is not worth a person's time.
+                # Effects below a tenth of the total are not worth reading.
                 gain = explanation.effects[row, j]
                 if gain > 0 and gain >= 0.1 * (explanation.scores[row] - explanation.baseline):
                     column = self.preparation.columns_[j]
-                    words.append(reason(column, table[column.name][row], self.usual[:, starts[j]]))
-            said.append(" | ".join(words) if explanation.scores[row] > explanation.baseline else "")
-        return said
+                    parts.append(
+                        format_reason(column, table[column.name][row], self.background[:, starts[j]])
+                    )
+            texts.append(" | ".join(parts) if explanation.scores[row] > explanation.baseline else "")
+        return texts
 
     def save(self, path: str | Path) -> None:
         """Write the model to one file."""
         arrays: dict[str, NDArray[Any]] = {
-            "usual": self.usual,
-            "known": self.known,
+            "background": self.background,
+            "known": self.known_anomalies,
             "known_classes": self.known_classes,
         }
         state = self.preparation.to_state()
@@ -167,15 +164,15 @@ class TableModel:
 
     @classmethod
     def load(cls, source: str | Path | bytes) -> TableModel:
-        """Read a model that ``dplan fit`` or `save` wrote; anything else is a ModelFileError."""
+        """Load a model written by ``dplan fit`` or `save`."""
         model = load(source)
         if not isinstance(model, cls):
-            raise ModelFileError("this model has no preparation for tables: write it with dplan fit")
+            raise ModelFileError("this model was not fitted on a table; use dplan fit or TableDetector")
         return model
 
 
 def load(source: str | Path | bytes) -> Any:
-    """Load what `Detector.save`, `TableModel.save` or ``dplan fit`` wrote.
+    """Load a model file written by `Detector.save`, `TableModel.save` or ``dplan fit``.
 
     Parameters
     ----------
@@ -185,8 +182,8 @@ def load(source: str | Path | bytes) -> Any:
     Returns
     -------
     Detector or TableModel
-        A detector, or a table model if the model was fitted on a table: it prepares the columns as in training. It
-        scores as the saved one did, to the last bit.
+        A table model, which prepares the columns as in training, if the model was fitted on a table. The scores are
+        bit-identical to those of the saved model.
 
     Raises
     ------
@@ -197,27 +194,43 @@ def load(source: str | Path | bytes) -> Any:
     if found.preparation is None:
         return found.detector
     detector, arrays = found.detector, found.arrays
-    with model_file.refusing("the model" if isinstance(source, bytes) else Path(source).name):
+    with model_file.model_file_errors("the model" if isinstance(source, bytes) else Path(source).name):
         preparation = TablePreparer.from_state(found.preparation)
-        _saving.same(len(preparation.output_groups()), detector.n_features_in_, "prepared columns")
-        if not {"usual", "known", "known_classes"} <= set(arrays):
-            raise ValueError("it was not fitted on a table, as dplan fit does")
-        usual, known, classes = arrays["usual"], arrays["known"], arrays["known_classes"]
-        fitting = all(
-            array.dtype == np.float32
-            and array.shape[1:] == (detector.n_features_in_,)
-            and np.isfinite(array).all()
-            for array in (usual, known)
+        _saving.same(len(preparation.feature_groups()), detector.n_features_in_, "prepared columns")
+        if "usual" in arrays:  # as the background rows were called at first
+            arrays["background"] = arrays.pop("usual")
+        if not {"background", "known", "known_classes"} <= set(arrays):
+            raise ValueError("the rows of the training table are missing")
+        kept = _saving.Stored(arrays, {}, detector.n_features_in_)
+        rows = _saving.Array(shape=(None, _saving.COLUMNS))
+        background, known = (
+            rows.take("background", kept),
+            replace(rows, may_be_empty=True).take("known", kept),
         )
-        if not fitting or len(usual) == 0 or classes.shape != known.shape[:1] or classes.dtype != np.int64:
-            raise ValueError("the rows kept in it do not fit its detector")
+        classes = _saving.Array(np.int64, (len(known),), may_be_empty=True, lowest=1).take(
+            "known_classes", kept
+        )
+        _check_summary(found.summary)
         if not hasattr(detector, "score_quantiles_"):  # in older files, the table had them
             quantiles = _saving.Stored({"score_quantiles_": arrays["score_quantiles"]}, {})
             detector.score_quantiles_ = detector._saved["score_quantiles_"].take(
                 "score_quantiles_", quantiles
             )
             detector._check_saved()
-    return TableModel(detector, preparation, usual, known, classes, found.summary)
+    return TableModel(detector, preparation, background, known, classes, found.summary)
+
+
+def _check_summary(summary: dict[str, Any]) -> None:
+    """Raise a ValueError if the summary does not have the form that `fit_table` writes."""
+    for key, form in {"ids": list, "dropped": dict, "labels": dict}.items():
+        names = summary.get(key, form())
+        if not isinstance(names, form) or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"the {key} in the summary are not names")
+    if not isinstance(summary.get("label") or "", str):
+        raise ValueError("the label in the summary is not a name")
+    for count in (summary.get("rows", 0), *summary.get("labels", {}).values()):
+        if type(count) is not int or count < 0:
+            raise ValueError(f"invalid number of rows in the summary: {count!r}")
 
 
 def _listed(parts: Iterable[str], n: int) -> str:

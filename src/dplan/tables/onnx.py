@@ -1,8 +1,8 @@
-"""A model as an ONNX graph: preparation and detector in one file that needs neither this package nor Python.
+"""Export a model as an ONNX graph: preparation and detector in one file that needs neither this package nor Python.
 
-The graph takes the table's number, flag and date columns as one float64 tensor ``numbers`` (dates as microseconds since
-1970, NaN for a missing value) and, if there are any, its text columns as one string tensor ``texts`` (an empty text for
-a missing value), and gives ``score``.
+The inputs are the table's number, flag and date columns as one float64 tensor ``numbers`` (dates as microseconds since
+1970, missing values as NaN) and, if there are any, its text columns as one string tensor ``texts`` (missing values as
+empty strings). The output is ``score``.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 from dplan._kernels import perceptron
 from dplan._kernels.trees import Trees
 from dplan.detectors._base import Detector
-from dplan.persistence.atomic import written_whole
+from dplan.persistence.atomic import atomic_write
 from dplan.tables.columns import LIMIT, Column
 from dplan.tables.model import TableModel
-from dplan.tables.onnx_trees import tree_attributes
 
-__all__ = ["Graph", "export_onnx"]
+__all__ = ["Graph", "export_onnx", "tree_attributes"]
 
-_OPSET = 19  # the first one that compares texts
+_OPSET = 19  # the first one that can compare strings
 _TREES, _TREES_OPSET = "ai.onnx.ml", 3
 
 
@@ -33,7 +32,7 @@ def export_onnx(model: TableModel, path: str | Path) -> None:
     Parameters
     ----------
     model : TableModel
-        A model of a detector whose terms can be written as ONNX: all but REPEN, and CatBoost's trees.
+        A model of any detector except REPEN; boosted trees of CatBoost are not supported either.
     path : path
         The file to write.
     """
@@ -41,7 +40,7 @@ def export_onnx(model: TableModel, path: str | Path) -> None:
         import onnx
         from onnx import TensorProto, helper
     except ModuleNotFoundError as error:
-        raise ImportError("exporting needs ONNX: run  pip install 'dplan-ad[onnx]'") from error
+        raise ImportError("exporting needs ONNX; run  pip install 'dplan-ad[onnx]'") from error
     graph = Graph()
     numbers = [column for column in model.preparation.columns_ if column.kind != "text"]
     texts = [column for column in model.preparation.columns_ if column.kind == "text"]
@@ -70,12 +69,12 @@ def export_onnx(model: TableModel, path: str | Path) -> None:
     names = {"numbers": [column.name for column in numbers], "texts": [column.name for column in texts]}
     helper.set_model_props(made, {kind: "\n".join(columns) for kind, columns in names.items()})
     onnx.checker.check_model(made)
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_bytes(made.SerializeToString())
 
 
 class Graph:
-    """Nodes and constants, named as they are added; the terms of a score add theirs."""
+    """Nodes and constants of a graph, numbered in the order in which they are added."""
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
@@ -107,17 +106,17 @@ class Graph:
         return rows
 
     def trees(self, trees: Trees, weights: NDArray[np.float64], rows: str) -> str:
-        """Add trees; return the sum of their weighted leaves, in float64."""
+        """Add trees; return the sum of their weighted leaves in float64."""
         from onnx import numpy_helper
 
         attributes = tree_attributes(trees, weights)
-        for name in ("nodes_values", "target_weights"):  # as float64, so that leaves are added up in float64
+        for name in ("nodes_values", "target_weights"):  # as float64, so that leaves are summed in float64
             attributes[f"{name}_as_tensor"] = numpy_helper.from_array(np.array(attributes.pop(name)), name)
         sums = self.add("TreeEnsembleRegressor", self.wide(rows), domain=_TREES, **attributes)
         return self.wide(self.add("Squeeze", sums, self.second_axis()))
 
     def nearest(self, neighbours: NDArray[np.float32], rows: str) -> str:
-        """Add the mean distance to the nearest row of each sample: x² - 2 x·z + z², coarse unless it is in float64."""
+        """Add the mean distance to the nearest row of each sample: x² - 2 x·z + z², which is inaccurate in float32."""
         n_samples, n_each, n_columns = neighbours.shape
         every = neighbours.reshape(-1, n_columns).astype(np.float64)
         wide = self.wide(rows)
@@ -136,17 +135,66 @@ class Graph:
         return self.add("Cast", values, to=11)
 
     def second_axis(self) -> str:
-        """Return the name of a constant that stands for the second axis."""
+        """Add a constant for the second axis; return its name."""
         return self.constant(np.array([1], dtype=np.int64))
 
     def rename(self, last: str, name: str) -> None:
-        """Give the output of the last node another name."""
+        """Rename the output of the last node."""
         self.nodes[-1].output[0] = name
         assert last == f"v{len(self.nodes) - 1}"
 
 
+def tree_attributes(trees: Trees, weights: NDArray[np.float64]) -> dict[str, Any]:
+    """Return the attributes of a TreeEnsembleRegressor that sums weighted leaves.
+
+    Nodes that send all rows to one side, such as those that pad DPLAN's isolation trees, are skipped.
+
+    Examples
+    --------
+    >>> from dplan._kernels.trees import complete_trees
+    >>> padded = complete_trees(np.array([[1, 0, 1]], np.int32), np.array([[0.5, np.inf, 2.0]], np.float32),
+    ...                         np.array([[3.0, 4.0, 5.0, 6.0]], np.float32))
+    >>> made = tree_attributes(padded, np.array([10.0]))
+    >>> made["nodes_modes"], made["target_weights"]
+    (['BRANCH_LEQ', 'LEAF', 'BRANCH_LEQ', 'LEAF', 'LEAF'], [30.0, 50.0, 60.0])
+    """
+    children, thresholds = trees.children.astype(np.int64), trees.thresholds
+    nodes = np.arange(len(thresholds))
+    is_leaf = children[:, 0] == nodes
+    one_sided = np.isinf(thresholds) & ~is_leaf
+    next_node = np.where(one_sided, children[nodes, (thresholds < 0).astype(np.int64)], nodes)
+    while one_sided[next_node].any():
+        next_node = next_node[next_node]
+    levels, owners = [next_node[trees.roots]], [np.arange(len(trees.roots))]
+    while len(levels[-1]):
+        inner = ~is_leaf[levels[-1]]
+        owners.append(np.repeat(owners[-1][inner], 2))
+        levels.append(next_node[children[levels[-1][inner]]].ravel())
+    owner = np.concatenate(owners)
+    order = np.argsort(owner, kind="stable")  # tree by tree, the root first
+    owner, kept = owner[order], np.concatenate(levels)[order]
+    leaf, numbers = is_leaf[kept], np.arange(len(kept))
+    number_of = np.zeros(len(nodes), dtype=np.int64)
+    number_of[kept] = numbers
+    left, right = number_of[next_node[children[kept]]].T
+    return {
+        "nodes_treeids": owner.tolist(),
+        "nodes_nodeids": numbers.tolist(),
+        "nodes_featureids": trees.features[kept].tolist(),
+        "nodes_values": np.where(leaf, 0.0, thresholds[kept]).tolist(),
+        "nodes_modes": np.where(leaf, "LEAF", "BRANCH_LEQ").tolist(),
+        "nodes_truenodeids": np.where(leaf, 0, left).tolist(),
+        "nodes_falsenodeids": np.where(leaf, 0, right).tolist(),
+        "target_treeids": owner[leaf].tolist(),
+        "target_nodeids": numbers[leaf].tolist(),
+        "target_ids": [0] * int(leaf.sum()),
+        "target_weights": (weights[owner] * trees.values[kept])[leaf].tolist(),
+        "n_targets": 1,
+    }
+
+
 def _numbers(graph: Graph, columns: list[Column]) -> dict[str, str]:
-    """Scale all number columns at once, with the mean for what is missing, and take them apart."""
+    """Scale all number columns at once, fill in missing values, and split the columns."""
     factor, shift, span = (np.array(values) for values in zip(*(c.scaling() for c in columns), strict=True))
     fill = np.array([column.fill[0] for column in columns])
     scaled = graph.add("Sub", graph.add("Mul", "numbers", graph.constant(factor)), graph.constant(shift))
@@ -158,7 +206,7 @@ def _numbers(graph: Graph, columns: list[Column]) -> dict[str, str]:
 
 
 def _texts(graph: Graph, columns: list[Column]) -> dict[str, str]:
-    """Compare every text with the levels of its column; what is missing becomes the shares of the levels."""
+    """One-hot encode text columns; a missing value becomes the fraction of each level."""
     found = {}
     empty = graph.constant(np.array([""], dtype=object))
     for j, column in enumerate(columns):
@@ -183,7 +231,7 @@ def _score(graph: Graph, detector: Detector, features: str) -> str:
         score, *others = [term.to_onnx(graph, rows) for term in detector._terms()]
     except NotImplementedError as error:
         raise TypeError(f"{type(detector).__name__} cannot be exported to ONNX") from error
-    # In float64: what standardises a member can be far larger than the score, and float32 would round it.
+    # In float64: the medians of members can be far larger than the score, and float32 would round them.
     for term in others:
         score = graph.add("Add", score, term)
     return graph.add("Cast", score, to=1)  # to float32

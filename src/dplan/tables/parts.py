@@ -1,7 +1,7 @@
-"""The work on one chunk of a table: score it, and explain some of its rows. It may be done on another machine.
+"""Score one chunk of a table and explain some of its rows, possibly on another machine.
 
-Results are files in a working folder. Each is named after everything that it was made from (the content of the model
-and of the rows, and the options that matter), so a result that is there can be used, whoever made it and whenever.
+Results are files in a working folder. Each file name contains a digest of everything the result depends on (the model,
+the rows and the options), so an existing file can always be reused.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dplan._version import __version__
 from dplan.exceptions import NonFiniteScoreError
-from dplan.persistence.atomic import written_whole
+from dplan.persistence.atomic import atomic_write
 from dplan.tables.chunks import Chunk, chunks
 from dplan.tables.model import TableModel
 from dplan.tables.preparing import TransformReport
@@ -27,7 +27,7 @@ from dplan.tables.writing import check_types
 
 __all__ = ["Part", "Plan", "explain_rows", "highest", "score_chunk", "score_file"]
 
-_REPORT = "report"  # in the metadata of a part: what its rows had that the training rows had not
+_REPORT = "report"  # in the metadata of a part: its TransformReport as JSON
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class Plan:
     ids, keep : tuple of str
         Columns to copy; ids only if the table has them.
     output_kind : str
-        What the copied columns will be written to.
+        Format of the output.
     n_explained, threshold : optional
-        Which rows of a chunk may be explained later: the highest scores, or those from a threshold on.
+        Which rows of a chunk may be explained later: this many of the highest scores, or those above a threshold.
     """
 
     folder: Path
@@ -68,11 +68,11 @@ class Plan:
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """The columns to copy; in parts they are named by their position, so that no name clashes with ours."""
+        """The columns to copy; parts name them by position, so that no name clashes with ours."""
         return tuple(dict.fromkeys([*self.ids, *self.keep]))
 
     def may_be_explained(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the rows of a chunk that may be explained; which ones are, is known when all chunks are scored."""
+        """Return the rows of a chunk that may be explained, which is decided when all chunks are scored."""
         if self.n_explained is not None:
             return np.sort(highest(scores, self.n_explained))
         return np.flatnonzero(scores >= (np.inf if self.threshold is None else self.threshold))
@@ -87,31 +87,31 @@ class Plan:
 
     def reasons(self, name: str, rows: NDArray[np.int64]) -> Path:
         """Return the file with the reasons of some rows of a part."""
-        return self.folder / f"because-{hashlib.sha256(name.encode() + rows.tobytes()).hexdigest()}.parquet"
+        return self.folder / f"reasons-{hashlib.sha256(name.encode() + rows.tobytes()).hexdigest()}.parquet"
 
 
 def score_chunk(model: TableModel, chunk: Chunk, plan: Plan) -> Part:
-    """Score a chunk into the working folder, unless its scores are there already."""
+    """Score a chunk into the working folder, unless its scores already exist."""
     table = chunk()
     model.check_columns(table.columns)
     for column in plan.keep:
         if column not in table.columns:
             raise ValueError(
-                f"the table has no column {column!r} to keep; it has {', '.join(table.columns[:20])}"
+                f"cannot keep column {column!r}: not in the table; available columns: {', '.join(table.columns[:20])}"
             )
     kept = {name: str(i) for i, name in enumerate(plan.kept) if name in table.columns}
     check_types(table.select(list(kept)), plan.output_kind)
     name = _digest(table.select(list(dict.fromkeys([*model.columns, *kept]))), plan)
     if plan.scores(name).exists():
-        noted = json.loads(pl.read_parquet_metadata(plan.scores(name))[_REPORT])
-        return Part(name, table.height, resumed=True, report=TransformReport(**noted))
+        counts = json.loads(pl.read_parquet_metadata(plan.scores(name))[_REPORT])
+        return Part(name, table.height, resumed=True, report=TransformReport(**counts))
     scores, report = np.empty(0), TransformReport(0, {}, {})
     if table.height:
         with chunk.located():
             scores, report = model.score_with_report(table)
     chosen = plan.may_be_explained(scores)
     if len(chosen):
-        # Before the scores: where they are, these rows are.
+        # Before the scores: if the scores exist, so do these rows.
         _write(table.select(model.columns)[chosen], plan.rows(name))
     copied = [table[column].alias(position) for column, position in kept.items()]
     found = [pl.Series("score", scores), pl.Series("percentile", model.percentile(scores))]
@@ -131,26 +131,26 @@ def score_file(model: TableModel, path: str, plan: Plan, chunk_rows: int) -> lis
 
 
 def explain_rows(model: TableModel, name: str, rows: NDArray[np.int64], plan: Plan) -> None:
-    """Say why some rows of a part score as they do, unless that is there already."""
+    """Write the reasons for some rows of a part, unless they already exist."""
     target = plan.reasons(name, rows)
     if target.exists():
         return
     scores = pl.read_parquet(plan.scores(name), columns=["score"], glob=False)["score"].to_numpy()
     table = pl.read_parquet(plan.rows(name), glob=False)[np.searchsorted(plan.may_be_explained(scores), rows)]
-    _write(pl.DataFrame({"because": pl.Series(model.reasons(table), dtype=pl.String)}), target)
+    _write(pl.DataFrame({"reasons": pl.Series(model.reasons(table), dtype=pl.String)}), target)
 
 
 def highest(scores: NDArray[np.float64], n: int) -> NDArray[np.int64]:
-    """Return the rows with the n highest scores, the highest first; of equals, those that come first."""
+    """Return the rows with the n highest scores, the highest first, ties in row order."""
     return np.argsort(-scores, kind="stable")[:n]
 
 
 def _digest(table: pl.DataFrame, plan: Plan) -> str:
-    """Return a digest of everything that the scores of a chunk are made from."""
-    made_with: Iterable[object] = (
+    """Return a digest of everything that the scores of a chunk depend on."""
+    settings: Iterable[object] = (
         plan.model, __version__, pl.__version__, plan.ids, plan.keep, plan.n_explained, plan.threshold,
     )  # fmt: skip
-    digest = hashlib.sha256(json.dumps(made_with).encode())
+    digest = hashlib.sha256(json.dumps(settings).encode())
     for column in table:
         buffer = io.BytesIO()
         pl.DataFrame([column.rechunk()]).write_ipc_stream(buffer, compat_level=pl.CompatLevel.oldest())
@@ -159,5 +159,5 @@ def _digest(table: pl.DataFrame, plan: Plan) -> str:
 
 
 def _write(table: pl.DataFrame, path: Path, metadata: dict[str, str] | None = None) -> None:
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         table.write_parquet(temporary, compression="lz4", metadata=metadata)

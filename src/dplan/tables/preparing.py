@@ -1,4 +1,4 @@
-"""Turning a table of mixed columns into numbers in [0, 1], as the paper's appendix A.1 does."""
+"""Convert mixed columns to numeric features in [0, 1], as in the paper's appendix A.1."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from dplan.tables.frames import as_frame, is_frame
 
 __all__ = ["TablePreparer", "TransformReport"]
 
-Table = Any  # a polars or pandas frame, an Arrow table, or whatever NumPy makes a two-dimensional array of
+Table = Any  # a polars or pandas frame, an Arrow table, or anything that converts to a 2-D array
 
 _WORTH_THREADS = 10_000_000  # cells
 
 
 @dataclass(frozen=True)
 class TransformReport:
-    """What a transform met that the training rows had not shown. Reports of several tables can be added.
+    """Missing values and unseen levels found by a transform. Reports of several tables can be added.
 
     Attributes
     ----------
     rows : int
-        Rows that were transformed.
+        Transformed rows.
     missing : dict
-        Column → number of missing values, each replaced by the training mean.
+        Column → number of missing values, which are replaced by the mean of the training rows.
     unseen : dict
-        Column → number of values whose level no training row had, each encoded as all zeros.
+        Column → number of values with a level unseen in training, which are encoded as zeros.
     retyped : dict
-        Column that held texts in the training rows → what it holds now.
+        Column that was text in the training rows → its kind now.
 
     Examples
     --------
@@ -59,32 +59,31 @@ class TransformReport:
         return TransformReport(self.rows + other.rows, missing, unseen, retyped)
 
     def useless(self) -> dict[str, str]:
-        """Say which columns tell nothing about these rows, and why."""
+        """Return the columns without information about these rows, with the reasons."""
         found = {}
         for name in {**self.missing, **self.unseen, **self.retyped}:
             n_missing, n_unseen = self.missing.get(name, 0), self.unseen.get(name, 0)
             if name in self.retyped:
-                found[name] = f"held texts in training, holds {self.retyped[name]}s now"
+                found[name] = f"was text in training, is a {self.retyped[name]} column now"
             elif n_missing == self.rows:
                 found[name] = "all values are missing"
             elif n_missing + n_unseen == self.rows:
-                found[name] = "no value occurs in the training rows"
+                found[name] = "no value occurred in training"
         return found
 
 
 class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Prepare a table: one-hot for texts, the mean for missing values, min–max to [0, 1].
+    """Prepare a table: one-hot encoding, mean imputation and min–max scaling.
 
-    Columns are told apart by their type: numbers, booleans, dates and times become one column each, a text
-    becomes one column per level. Minimum, maximum, mean and levels come from the rows given to `fit` alone,
-    so nothing leaks from rows that are scored later; those are not clipped to [0, 1]. The levels of a
-    `polars.Enum` column are taken as declared.
+    Numbers, booleans, dates and times become one feature each; a text column becomes one feature per level. Minimum,
+    maximum, mean and levels are learned in `fit` alone, so nothing leaks from rows that are scored later; those are not
+    clipped to [0, 1]. A `polars.Enum` column has the levels that it declares.
 
     Parameters
     ----------
     max_levels : int, default=255
-        A text with more levels keeps the most frequent ones, the others are treated as unseen. If more than
-        half of its values differ, it is dropped, as ids should be.
+        A text column with more levels keeps the most frequent ones; the others count as unseen. If more than half of
+        its values are distinct, it is dropped as an id.
 
     Attributes
     ----------
@@ -105,7 +104,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     >>> preparer.transform(table).tolist()
     [[0.0, 1.0, 0.0], [0.5, 0.0, 1.0], [0.5, 1.0, 0.0], [1.0, 1.0, 0.0]]
 
-    A level that no training row had becomes zeros, and is counted:
+    A level unseen in training becomes zeros and is counted:
 
     >>> new = pl.DataFrame({"bytes": [200], "proto": ["icmp"]})
     >>> X, report = preparer.transform_with_report(new)
@@ -124,12 +123,12 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X : polars or pandas frame, Arrow table, or array of shape (n_rows, n_columns)
             The training rows.
         y : ignored
-            Not used; here because scikit-learn passes it.
+            Not used, present for API consistency by convention.
 
         Returns
         -------
         TablePreparer
-            Itself.
+            The fitted preparer.
         """
         if self.max_levels < 1:
             raise ValueError(f"max_levels must be at least 1, not {self.max_levels!r}")
@@ -138,7 +137,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Table) -> NDArray[np.float32]:
-        """Turn rows into numbers; training rows land in [0, 1].
+        """Convert rows to features; training rows are scaled to [0, 1].
 
         Parameters
         ----------
@@ -148,12 +147,12 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n_rows, n_outputs), float32
-            Finite numbers, stored column by column as tables are.
+            Finite numbers, in Fortran order.
         """
         return self.transform_with_report(X)[0]
 
     def transform_with_report(self, X: Table) -> tuple[NDArray[np.float32], TransformReport]:
-        """Do as `transform` does, and count missing values and unseen levels per column.
+        """Like `transform`, but also count missing values and unseen levels.
 
         Parameters
         ----------
@@ -194,46 +193,46 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return by_column.T, TransformReport(frame.height, missing, unseen, retyped)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
-        """Name the output columns: the column's name, or ``column=level`` for a text.
+        """Return the names of the features: the column's name, or ``column=level`` for text.
 
         Parameters
         ----------
         input_features : ignored
-            Not used; here because scikit-learn passes it.
+            Not used, present for API consistency by convention.
 
         Returns
         -------
         ndarray of str
-            One name per output column.
+            One name per feature.
         """
         check_is_fitted(self)
         return np.array([name for column in self.columns_ for name in column.output_names()], dtype=object)
 
-    def output_groups(self) -> NDArray[np.int64]:
-        """Give for each output column the number of the table's column that it comes from.
+    def feature_groups(self) -> NDArray[np.int64]:
+        """Return the number of the column that each feature comes from.
 
         Returns
         -------
         ndarray of int
-            Explanations add up over equal numbers, so that a text gets one effect.
+            Explanations are summed over equal numbers, so that a text column has one effect.
 
         Examples
         --------
         >>> import polars as pl
         >>> table = pl.DataFrame({"proto": ["tcp", "udp"], "bytes": [1, 2]})
-        >>> TablePreparer().fit(table).output_groups().tolist()
+        >>> TablePreparer().fit(table).feature_groups().tolist()
         [0, 0, 1]
         """
         check_is_fitted(self)
         return np.repeat(np.arange(len(self.columns_)), [column.width for column in self.columns_])
 
     def to_state(self) -> dict[str, Any]:
-        """Give the fitted state as plain lists, numbers and texts that JSON can hold.
+        """Return the fitted state as values that can be stored as JSON.
 
         Returns
         -------
         dict
-            What `from_state` takes; numbers survive JSON exactly.
+            The argument of `from_state`; JSON preserves it exactly.
         """
         check_is_fitted(self)
         return {
@@ -259,10 +258,11 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             case {"max_levels": int(max_levels), "named": bool(named), "columns": [_, *_] as entries}:
                 preparer = cls(max_levels=max_levels)
                 preparer.columns_ = [Column.from_dict(entry) for entry in entries]
+                names = [column.name for column in preparer.columns_]
+                if len(set(names)) != len(names):
+                    raise ValueError("two of its columns have the same name")
             case _:
-                raise ValueError(
-                    "this is not the state of a TablePreparer: max_levels, named and columns are needed"
-                )
+                raise ValueError("not a TablePreparer state: expected max_levels, named and columns")
         preparer.n_features_in_ = len(preparer.columns_)
         if named:
             preparer.feature_names_in_ = np.array([column.name for column in preparer.columns_], dtype=object)
@@ -286,7 +286,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         if frame.height == 0 or frame.width == 0:
             raise ValueError(
-                f"the table has {frame.height} rows and {frame.width} columns; at least one of each is needed"
+                f"expected at least one row and one column, got {frame.height} rows and {frame.width} columns"
             )
         return frame
 

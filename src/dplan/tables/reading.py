@@ -1,6 +1,6 @@
-"""Reading a whole table: all its chunks, with the kind of each column decided once, over all rows.
+"""Read a whole table: all its chunks, with the type of each column decided once, over all rows.
 
-A table that is read is right: no row was shortened or filled up, no name was changed, no text was guessed at.
+Nothing is guessed: rows are never truncated or padded, and names are never changed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from dplan.exceptions import CellError, shown
 from dplan.tables.chunks import CHUNK_ROWS, MISSING, ReadOptions, chunks, kind_of_file, tidy
 from dplan.tables.dates import parse_dates
 
-__all__ = ["located", "read_table"]
+__all__ = ["located", "read_table", "unchanged"]
 
-_FIRST = 1_000  # rows that are tried before all are
+_FIRST = 1_000  # rows that are tried before all rows
 
 
 def read_table(
@@ -37,20 +37,20 @@ def read_table(
     ----------
     source : path or binary file
         A ``.csv``, ``.tsv``, ``.txt``, ``.jsonl``, ``.ndjson`` or ``.parquet`` file; all but Parquet also with
-        ``.gz``. A CSV may be separated by commas, semicolons, tabs or bars.
+        ``.gz``. A CSV may be separated by commas, semicolons, tabs or pipes.
     missing : sequence of str
-        Texts that stand for a missing value, in CSV and TSV.
+        Text that means a missing value, in CSV and TSV.
     text : collection of str
-        Columns to keep as text even if they hold numbers.
+        Columns to read as text even if they contain numbers.
     encoding : str, default="utf-8"
         Text encoding of a CSV, TSV or JSON lines file.
     kind : {"csv", "jsonl", "parquet"}, optional
-        Format of the table, if its name does not tell.
+        Format of the table; None to use the file name.
 
     Returns
     -------
     polars.DataFrame
-        With columns of numbers, booleans, dates, times and texts.
+        Columns are numbers, booleans, dates, times or text.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def read_table(
     if isinstance(source, str | Path):
         path = Path(source)
         if not path.is_file():
-            raise FileNotFoundError(f"there is no file {path}")
+            raise FileNotFoundError(f"file not found: {path}")
         source, name, kind = path, path.name, kind or kind_of_file(path)
     else:
         source, name, kind = source, "the input", kind or "csv"
@@ -81,17 +81,17 @@ def read_table(
             return pl.concat(frames)
         columns = pl.concat(frames, rechunk=False).get_columns()
         del frames
-        return _understood(columns, text, options.missing if kind == "csv" else None)
+        return _converted(columns, text, options.missing if kind == "csv" else None)
 
 
 @contextmanager
 def located(source: Path | BinaryIO, kind: str, options: ReadOptions) -> Iterator[None]:
-    """Let errors about a cell of a whole table say where it stands in the file, which is looked through again."""
+    """Add the line of the file to errors about a cell of a whole table, by reading the file again."""
     try:
         yield
     except CellError as error:
         if not isinstance(source, Path):
-            source.seek(0)  # `from_table` and `read_table` see to it that this can be done
+            source.seek(0)  # `from_table` and `read_table` ensure that this works
         row = error.row
         for chunk in chunks(source, kind, CHUNK_ROWS, options, raw=True):
             height = chunk().height
@@ -101,25 +101,52 @@ def located(source: Path | BinaryIO, kind: str, options: ReadOptions) -> Iterato
         raise
 
 
-def _understood(
+@contextmanager
+def unchanged(paths: list[Path]) -> Iterator[None]:
+    """Raise an error if files change during the block: parts of old and new content must not be mixed."""
+    before = [_state(path) for path in paths]
+
+    def check() -> None:
+        for path, state in zip(paths, before, strict=True):
+            if _state(path) != state:
+                raise ValueError(
+                    f"{path} was changed while it was being read; nothing was written, run the command again"
+                )
+
+    try:
+        yield
+    except (Exception, pl.exceptions.PanicException):
+        check()  # a change explains most errors better
+        raise
+    check()
+
+
+def _state(path: Path) -> tuple[int, ...] | None:
+    # Unlike the modification time, the time of the last status change cannot be set.
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _converted(
     columns: list[pl.Series], text: Collection[str], missing: Sequence[str] | None
 ) -> pl.DataFrame:
-    """Decide what each column of texts holds; `missing` is None if quotes told texts from numbers, as in JSON."""
+    """Decide the type of each text column; `missing` is None if quotes distinguish text from numbers, as in JSON."""
 
-    def understood(series: pl.Series) -> pl.Series:
+    def converted(series: pl.Series) -> pl.Series:
         if series.dtype != pl.String or series.null_count() == len(series):
             return series
         return _tidied(series, missing) if series.name in text else _decided(series, missing)
 
     columns.reverse()
-    with ThreadPoolExecutor(
-        pl.thread_pool_size()
-    ) as pool:  # texts are given up as soon as they are understood
-        return pl.DataFrame(list(pool.map(understood, (columns.pop() for _ in range(len(columns))))))
+    with ThreadPoolExecutor(pl.thread_pool_size()) as pool:  # strings are freed as soon as they are converted
+        return pl.DataFrame(list(pool.map(converted, (columns.pop() for _ in range(len(columns))))))
 
 
 def _decided(texts: pl.Series, missing: Sequence[str] | None) -> pl.Series:
-    """Read a column of texts as numbers, flags or dates if all of it is, and refuse what mixes numbers with texts."""
+    """Convert a text column to numbers, flags or dates if all values are; raise an error if it is mostly numbers."""
     if missing is not None:
         numbers = _all_read(_numbers, texts)
         if numbers is not None:
@@ -134,12 +161,12 @@ def _decided(texts: pl.Series, missing: Sequence[str] | None) -> pl.Series:
     if n_numbers <= n_values / 2:
         return texts
     row = int((numbers.is_null() & texts.is_not_null()).arg_max() or 0)
-    advice = "" if missing is None else "add it to the marks of missing values (--missing), "
+    advice = "" if missing is None else "treat it as missing (--missing), "
     raise CellError(
         texts.name,
         row,
-        f"{shown(texts[row])} is not a number, while {n_numbers:,} of {n_values:,} values are; correct it, {advice}"
-        "or keep the column as text (--text)",
+        f"{shown(texts[row])} is not a number, but {n_numbers:,} of {n_values:,} values are; fix it, {advice}"
+        "or read the column as text (--text)",
     )
 
 
@@ -148,7 +175,7 @@ def _tidied(texts: pl.Series, missing: Sequence[str] | None) -> pl.Series:
 
 
 def _all_read(read: Callable[[pl.Series], pl.Series], texts: pl.Series) -> pl.Series | None:
-    """Return what a function reads from texts if it can read all of them; a few at the beginning mostly tell."""
+    """Return the converted values if a function can convert all of them; the first rows are tried first."""
     for part in (texts.head(_FIRST), texts):
         values = read(part)
         if values.null_count() != part.null_count():

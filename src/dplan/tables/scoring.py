@@ -1,8 +1,8 @@
-"""Scoring tables of any size: chunk by chunk into parts, then the parts into the output.
+"""Score tables of any size: chunk by chunk into parts, then the parts into the output.
 
-Every part is written whole into a working folder beside the output. A run that was interrupted finds the parts that are
-finished and continues; when all are there, they become the output in one step. What is an alert may depend on all rows,
-so it is decided when all are scored, on the scores alone; then the rows that will be shown with reasons are explained.
+Each part is written atomically to a working folder next to the output. An interrupted run reuses finished parts; at the
+end the parts become the output in one step. Whether a row is an alert may depend on all rows, so alerts are decided
+when all rows are scored; then only the rows that are shown with reasons are explained.
 """
 
 from __future__ import annotations
@@ -24,38 +24,38 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan.exceptions import NonFiniteScoreError
-from dplan.persistence.atomic import written_whole
+from dplan.persistence.atomic import atomic_write
 from dplan.persistence.claim import claimed
 from dplan.tables.chunks import CHUNK_ROWS, Chunk, ReadOptions, chunks, n_chunks
-from dplan.tables.folders import check_folder, write_folder
 from dplan.tables.model import TableModel
 from dplan.tables.parts import Part, Plan, explain_rows, highest, score_chunk, score_file
+from dplan.tables.reading import unchanged
 from dplan.tables.workers import Run, in_threads, on_cluster
-from dplan.tables.writing import write_rows
+from dplan.tables.writing import check_folder, write_folder, write_rows
 
 __all__ = ["Options", "Outcome", "score_table"]
 
-_EXPLAINED_AT_A_TIME = 1_000  # rows that are explained again if explaining them is interrupted
+_EXPLAINED_AT_A_TIME = 1_000  # rows: an interrupted run repeats at most so many per worker
 
 Progress = Callable[[str, int, int | None], None]
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the output of scoring holds.
+    """Options for the output of scoring.
 
     Attributes
     ----------
     keep : tuple of str
-        Columns to copy beside the ids of the model. Without any of these, rows are numbered.
+        Columns to copy in addition to the ids of the model. If there are neither, row numbers are written.
     top : int, optional
-        Only that many rows, the highest scores first.
+        Write only this many rows, the highest scores first.
     budget : int, optional
-        That many rows with the highest scores are alerts.
+        Make this many rows with the highest scores alerts.
     threshold : float, optional
-        Rows with at least this score are alerts; without `budget` and `threshold`, the model's own threshold counts.
+        Make rows with at least this score alerts; without `budget` and `threshold`, the model's threshold is used.
     explain : bool
-        Say why, for each of the `top` rows or, without `top`, for each alert.
+        Write the reasons for each of the `top` rows or, without `top`, for each alert.
     """
 
     keep: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The counts of a scored table: rows, alerts, chunks that an earlier run had scored; columns that told nothing."""
+    """Summary of a scored table: rows, alerts, chunks reused from an earlier run, and columns without information."""
 
     rows: int
     alerts: int
@@ -97,31 +97,30 @@ def score_table(
     model : path
         The model file.
     source : path, binary file or list of path
-        The table, or its parts.
+        The table, or its Parquet files.
     kind : {"csv", "jsonl", "parquet"}
         Format of the table.
     output : path or None
-        What to write; None for standard output.
+        File or folder to write; None for standard output.
     options : Options
-        What the output holds.
+        Options for the output.
     output_kind : {"csv", "tsv", "jsonl", "parquet", "folder"}
-        Format of the output; "folder" for one Parquet file per part of the table.
+        Format of the output; "folder" for one Parquet file per input file.
     reading : ReadOptions, optional
-        How a text file is read; None for as the training table was.
+        How a text file is read; None for the options of the training table.
     chunk_rows : int
-        Rows that are scored at a time.
+        Rows per chunk.
     n_jobs : int
-        Chunks that are scored at a time, without a cluster.
+        Chunks scored at the same time, without a cluster.
     scheduler : str, optional
-        Address of a Dask scheduler. The table has parts in Parquet files then, whose paths, as that of the output, lead
-        to the same files on every machine.
+        Address of a Dask scheduler. Input and output must be Parquet files on a file system that all machines share.
     progress : callable
-        Called with what is being done, how much of it is done and, if known, how much there is to do.
+        Called with the name of the stage, the steps done and the total, if it is known.
 
     Returns
     -------
     Outcome
-        Counts of rows and alerts.
+        Summary of the scored table.
     """
     sources: list[Any] = list(source) if isinstance(source, Sequence) else [source]
     paths = [path for path in sources if isinstance(path, Path)]
@@ -135,7 +134,7 @@ def score_table(
             in_threads(loaded, n_jobs) if scheduler is None else on_cluster(scheduler, content)
         )
         with workers as run:
-            with _unchanged(paths):
+            with unchanged(paths):
                 if scheduler is None:
                     read = partial(chunks, kind=kind, rows=chunk_rows, options=reading or loaded.read_options)
                     totals = [n_chunks(source, kind, chunk_rows) for source in sources]
@@ -150,7 +149,7 @@ def score_table(
             alert, n_alerts, chosen = _decide(rows, threshold, options)
             added = {"alert": alert}
             if options.explain:
-                added["because"] = _explain(run, every, chosen, plan, progress)
+                added["reasons"] = _explain(run, every, chosen, plan, progress)
         columns = _columns(rows, plan, list(added))
         if output_kind == "folder":
             schema, start, frames = rows.drop("row").collect_schema(), 1, []
@@ -239,12 +238,12 @@ def _rows(parts: list[Part], plan: Plan, first: int = 1, schema: pl.Schema | Non
     scans = [pl.scan_parquet(plan.scores(part.name), glob=False) for part in parts]
     if schema is not None:
         scans.insert(0, pl.LazyFrame(schema=schema))
-    # Relaxed, because a column of JSON lines may hold whole numbers in one chunk, fractions in the next, then nothing.
+    # Relaxed, because a column of JSON lines can have integers in one chunk, floats in the next, then only nulls.
     return pl.concat(scans, how="diagonal_relaxed").with_row_index("row", offset=first)
 
 
 def _decide(rows: pl.LazyFrame, threshold: float, options: Options) -> tuple[pl.Expr, int, NDArray[np.int64]]:
-    """Return which rows are alerts, how many, and which rows, from 0, are to be explained or listed."""
+    """Return which rows are alerts, how many, and which rows, counted from 0, to explain or list."""
     alert = pl.col("score") >= threshold
     if options.top is None and options.budget is None:
         if not options.explain:
@@ -262,7 +261,7 @@ def _decide(rows: pl.LazyFrame, threshold: float, options: Options) -> tuple[pl.
 def _explain(
     run: Run, parts: list[Part], chosen: NDArray[np.int64], plan: Plan, progress: Progress
 ) -> pl.Expr:
-    """Explain the chosen rows and return the reasons as a function of the row."""
+    """Explain the chosen rows and return the column of reasons."""
     ends = np.cumsum([part.rows for part in parts])
     jobs: list[tuple[str, NDArray[np.int64], Plan]] = []
     for part, end in zip(parts, ends, strict=True):
@@ -273,13 +272,13 @@ def _explain(
     for done, _ in enumerate(run(explain_rows, jobs), start=1):
         progress("Explaining", done, len(jobs))
     files = [plan.reasons(name, some) for name, some, _ in jobs]
-    reasons = [pl.read_parquet(file, glob=False)["because"] for file in files]
-    texts = pl.concat([pl.Series("because", [], dtype=pl.String), *reasons])
+    reasons = [pl.read_parquet(file, glob=False)["reasons"] for file in files]
+    texts = pl.concat([pl.Series("reasons", [], dtype=pl.String), *reasons])
     return pl.col("row").replace_strict(chosen + 1, texts, default="", return_dtype=pl.String)
 
 
 def _columns(rows: pl.LazyFrame, plan: Plan, added: list[str]) -> list[pl.Expr]:
-    """Return the columns of the output: what was copied keeps its name, and ours make way."""
+    """Return the columns of the output; copied columns keep their names, ours are renamed if necessary."""
     found = rows.collect_schema()
     kept = {str(i): name for i, name in enumerate(plan.kept) if str(i) in found} or {"row": "row"}
     columns = [pl.col(position).alias(name) for position, name in kept.items()]
@@ -293,7 +292,7 @@ def _columns(rows: pl.LazyFrame, plan: Plan, added: list[str]) -> list[pl.Expr]:
 
 def _write(rows: pl.LazyFrame, output: Path | None, kind: str, folder: Path) -> None:
     if output is not None:
-        with written_whole(output, scratch=folder) as temporary:
+        with atomic_write(output, scratch=folder) as temporary:
             write_rows(rows, temporary, kind)
         return
     whole = folder / "whole"
@@ -305,50 +304,21 @@ def _write(rows: pl.LazyFrame, output: Path | None, kind: str, folder: Path) -> 
 
 @contextmanager
 def _working_folder(output: Path | None, inputs: list[Path], is_folder: bool, shared: bool) -> Iterator[Path]:
-    """Claim the output and give a folder for its parts: kept if the run is interrupted, removed when it is done."""
+    """Claim the output and yield a folder for its parts: kept if the run is interrupted, removed at the end."""
     if output is None:
         with TemporaryDirectory(prefix="dplan-") as temporary:
             yield Path(temporary)
         return
     with claimed(output, inputs, folder=is_folder) as target:
         folder = target.with_name(f".{target.name}.parts")
-        # Nobody else may read the rows in it, unless other machines take part.
+        # Private, because it contains rows of the table, unless other machines need it.
         folder.mkdir(0o777 if shared else 0o700, exist_ok=True)
-        for leftover in folder.glob(".*"):  # of a run that was killed
+        for leftover in folder.glob(".*"):  # from a run that was killed
             leftover.unlink()
         try:
             yield folder
         except BaseException:
-            if not any(folder.glob("part-*")):  # nothing to continue with
+            if not any(folder.glob("part-*")):  # nothing to resume
                 shutil.rmtree(folder)
             raise
         shutil.rmtree(folder)
-
-
-@contextmanager
-def _unchanged(paths: list[Path]) -> Iterator[None]:
-    """Raise if files are changed or replaced meanwhile: parts of old and new content must not be mixed."""
-    before = [_state(path) for path in paths]
-
-    def check() -> None:
-        for path, state in zip(paths, before, strict=True):
-            if _state(path) != state:
-                raise ValueError(
-                    f"{path} was changed while it was read; nothing was written, run the command again"
-                )
-
-    try:
-        yield
-    except (Exception, pl.exceptions.PanicException):
-        check()  # which explains most errors better
-        raise
-    check()
-
-
-def _state(path: Path) -> tuple[int, ...] | None:
-    # The time of change, unlike that of modification, cannot be set.
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

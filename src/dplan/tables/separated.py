@@ -1,6 +1,6 @@
-"""The grammar of separated values: where rows end, what the header says, and which line is wrong.
+"""The syntax of separated values: where rows end, the header, and which line is wrong.
 
-Everything here looks at all bytes at once and at each of them a bounded number of times, whatever the file holds.
+Everything here is vectorised over the bytes and takes linear time for any input.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ __all__ = ["check_names", "header_of", "line_of_row", "parse", "row_ends", "whol
 
 _LONGEST_ROW = 1 << 26  # bytes
 _LONGEST_NAME = 1_000  # characters
-_CHUNK_BYTES = 1 << 26  # a chunk ends when it holds that many, however few rows they are
+_CHUNK_BYTES = 1 << 26  # a chunk ends when it has so many, even if it has few rows
 _QUOTE, _LINE_FEED, _CARRIAGE_RETURN = b'"\n\r'
 
 Positions = NDArray[np.int64]
 
 
 def row_ends(text: bytes, *, quotes: bool = True) -> Positions:
-    r"""Return where the next row begins, for each row; a line break inside quotes does not end a row.
+    r"""Return the end of each row; a line break inside quotes does not end a row.
 
     Examples
     --------
@@ -45,25 +45,25 @@ def row_ends(text: bytes, *, quotes: bool = True) -> Positions:
 
 
 def line_of_row(text: bytes, row: int, *, quotes: bool = True) -> int:
-    """Return how many lines come before a row."""
+    """Return the number of lines before a row."""
     return text.count(b"\n", 0, int(row_ends(text, quotes=quotes)[row - 1])) if row else 0
 
 
 def whole_rows(
     blocks: Iterable[bytes], rows: int | None, name: str, *, header: bool
 ) -> Iterator[tuple[int, bytes]]:
-    r"""Cut a text into pieces of whole rows, each with the number of its first line.
+    r"""Split a text into pieces of whole rows, each with the number of its first line.
 
     Parameters
     ----------
     blocks : iterable of bytes
         The text.
     rows : int or None
-        Rows of a piece; pieces are shorter where rows are very long. None for all of them.
+        Rows per piece, fewer if rows are very long; None for one piece.
     name : str
-        Of the file, for messages.
+        Name of the file, for messages.
     header : bool
-        Whether the text is separated values: the first piece is its first row alone, and quotes count.
+        Whether the text has a header and quotes, as CSV does; the first piece is then the header alone.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def whole_rows(
     n_rows, size, line, rest, unclosed = 0, 0, 1, b"", False
     for block in blocks:
         data, start, done = rest + block, 0, 0
-        # Where a quote is open and none comes, no row ends; what was looked through is not looked through again.
+        # While a quote is open and the block has none, no row ends, and nothing needs to be searched again.
         still_open = unclosed and b'"' not in block
         ends = np.empty(0, dtype=np.int64) if still_open else row_ends(data, quotes=header)
         while done < len(ends):
@@ -97,22 +97,22 @@ def whole_rows(
             if unclosed:
                 raise ValueError(_unclosed(name, line + rest.count(b"\n", 0, rest.rindex(b'"'))))
             raise ValueError(
-                f"{name}, line {line}: the row that begins here is longer than {_LONGEST_ROW >> 20} MB, "
-                "the limit; check that the file is a table"
+                f"{name}, line {line}: the row that starts here is longer than the limit of {_LONGEST_ROW >> 20} MB; "
+                "check that the file is a table"
             )
     if pieces or rest:
         yield line, b"".join([*pieces, rest])
 
 
 def header_of(name: str, text: bytes, separators: str) -> tuple[list[str], str]:
-    """Return the columns' names and the separator."""
+    """Return the column names and the separator."""
     first = text.decode().rstrip("\r\n")
     if not first.strip():
-        raise ValueError(f"{name}, line 1 is empty: a header line and rows are needed")
+        raise ValueError(f"{name}, line 1 is empty; expected a header line and rows")
     if "\r" in re.sub('"[^"]*"', "", first):
         raise ValueError(
-            f"{name}, line 1: a carriage return without a line feed; save the file with the line ends "
-            "of Unix (LF) or Windows (CR LF)"
+            f"{name}, line 1: carriage return without a line feed; save the file with Unix (LF) or Windows (CR LF) "
+            "line endings"
         )
     separator = max(separators, key=re.sub('"[^"]*"', "", first).count)
     try:
@@ -122,18 +122,18 @@ def header_of(name: str, text: bytes, separators: str) -> tuple[list[str], str]:
     check_names(name, names)
     if all(map(_is_number, names)):
         raise ValueError(
-            f"{name}: the first line holds only numbers ({', '.join(names[:3])}, …), so it is not a header; "
-            "put a line with the columns' names before it"
+            f"{name}: the first line contains only numbers ({', '.join(names[:3])}, …), so it is not a header; "
+            "add a line with column names"
         )
     return names, separator
 
 
 def check_names(name: str, names: list[str]) -> None:
-    """Raise if a column has no name, a very long one, or that of another column."""
+    """Raise an error if a column has no name, a very long name, or the name of another column."""
     places: dict[str, int] = {}
     for position, column in enumerate(names, start=1):
         if not column.strip():
-            raise ValueError(f"{name}: column {position} has no name; give it one")
+            raise ValueError(f"{name}: column {position} has no name; add one to the header")
         if len(column) > _LONGEST_NAME:
             raise ValueError(
                 f"{name}: the name of column {position} has {len(column):,} characters; "
@@ -141,14 +141,14 @@ def check_names(name: str, names: list[str]) -> None:
             )
         if places.setdefault(column, position) != position:
             raise ValueError(
-                f"{name}: {shown(column)} names two columns ({places[column]} and {position}); rename one"
+                f"{name}: duplicate column name {shown(column)} (columns {places[column]} and {position}); rename one"
             )
 
 
 def parse(
     name: str, names: list[str], separator: str, line: int, text: bytes, missing: Iterable[str]
 ) -> pl.DataFrame:
-    """Return rows as texts, or raise with the line that is wrong."""
+    """Return rows as strings, or raise an error with the line that is wrong."""
     n_rows = _check_rows(name, line, text, separator, len(names))
     try:
         table = pl.read_csv(
@@ -166,7 +166,7 @@ def parse(
 
 
 def _check_rows(name: str, line: int, text: bytes, separator: str, width: int) -> int:
-    """Return the number of rows, or raise: polars would fill up rows that are too short."""
+    """Return the number of rows; raise an error for rows of a wrong length, which polars would pad."""
     raw = np.frombuffer(text if text.endswith(b"\n") else text + b"\n", dtype=np.uint8)
     breaks, marks = np.flatnonzero(raw == _LINE_FEED), np.flatnonzero(raw == ord(separator))
     ends = breaks
@@ -187,8 +187,8 @@ def _check_rows(name: str, line: int, text: bytes, separator: str, width: int) -
             alone = alone[np.searchsorted(quotes, alone) % 2 == 0]
         if len(alone):
             raise ValueError(
-                f"{name}, line {line_at(alone[0])}: a carriage return without a line feed; save the file with "
-                "the line ends of Unix (LF) or Windows (CR LF), or put quotes around the value"
+                f"{name}, line {line_at(alone[0])}: carriage return without a line feed; save the file with Unix (LF) "
+                "or Windows (CR LF) line endings, or put quotes around the value"
             )
     widths = np.diff(np.searchsorted(marks, ends), prepend=0) + 1
     lengths = np.diff(ends, prepend=-1) - 1
@@ -198,8 +198,8 @@ def _check_rows(name: str, line: int, text: bytes, separator: str, width: int) -
         row, found = int(odd[0]), int(widths[odd[0]])
         what = f"has {found} value{'s' * (found != 1)}" if found else "is empty"
         raise ValueError(
-            f"{name}, line {line_at(int(ends[row - 1]) + 1 if row else 0)} {what}, the header has {width}: "
-            f"add or remove values; a {separator!r} inside a value needs quotes around the value"
+            f"{name}, line {line_at(int(ends[row - 1]) + 1 if row else 0)} {what}, expected {width}; "
+            f"add or remove values, and put quotes around values that contain {separator!r}"
         )
     return len(ends)
 
@@ -207,10 +207,10 @@ def _check_rows(name: str, line: int, text: bytes, separator: str, width: int) -
 def _wrong_quote(
     raw: NDArray[np.uint8], quotes: Positions, breaks: Positions, marks: Positions, separator: int
 ) -> int | None:
-    """Return the first quote that opens and is not closed as it should be.
+    """Return the position of the first opening quote that is not closed correctly.
 
-    Quotes are taken in pairs. A pair stands at the beginning and the end of a value or beside other quotes that it
-    doubles; or, as in `5" x 7"`, inside a value without quotes around it.
+    Quotes come in pairs: at the start and the end of a value, next to other quotes (doubled), or, as in `5" x 7"`,
+    inside an unquoted value.
     """
     opening, closing = quotes[::2], quotes[1::2]
     unclosed = opening[len(closing) :]
@@ -230,7 +230,7 @@ def _wrong_quote(
 
 def _unclosed(name: str, line: int) -> str:
     return (
-        f"{name}, line {line}: the quote that opens here is not closed; close it, or, if it belongs to the value, "
+        f"{name}, line {line}: the quote that opens here is not closed; close it or, if it is part of the value, "
         "double it and put quotes around the value"
     )
 

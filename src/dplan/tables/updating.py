@@ -1,4 +1,4 @@
-"""Continuing the training of a model when new labels have arrived."""
+"""Continue training a model with new labels."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from dplan.tables.fitting import assemble
 from dplan.tables.labels import LabelledTable
 from dplan.tables.model import TableModel
 
-__all__ = ["update_table"]
+__all__ = ["update_model"]
 
 
-def update_table(model: TableModel, table: LabelledTable, *, seed: int = 0) -> TableModel:
-    """Return a model whose training continued with new rows, beside the rows that the old model remembers.
+def update_model(model: TableModel, table: LabelledTable, *, seed: int = 0) -> TableModel:
+    """Return a model trained further on new rows, together with the rows stored in the old model.
 
-    The old model's known anomalies and its sample of unlabelled rows are learned again with the new ones, so that old
-    anomalies are not forgotten. Columns are prepared as before: texts that were unknown then stay unknown.
+    Training also uses the known anomalies and the unlabelled rows stored in the old model, so that it does not forget
+    old anomalies. Columns are prepared as before: levels unseen in the first training stay unseen.
 
     Parameters
     ----------
     model : TableModel
-        A model whose detector can continue training, which means that it has `partial_fit`.
+        A model whose detector has `partial_fit`.
     table : LabelledTable
-        New rows, as `dplan.tables.from_table` gives them.
+        New rows, from `dplan.tables.from_table`.
     seed : int, default=0
-        Seed of the training and of what is kept in the model.
+        Seed of the training and for the choice of the rows stored in the model.
 
     Returns
     -------
     TableModel
-        The old one stays as it was.
+        The updated model; the old one is not changed.
     """
     if not hasattr(model.detector, "partial_fit"):
         able = [entry.name for entry in list_detectors() if hasattr(entry.detector, "partial_fit")]
         raise TypeError(
-            f"{type(model.detector).__name__} cannot continue training, as {' and '.join(able)} can; "
-            "fit a new model on old and new rows together"
+            f"{type(model.detector).__name__} cannot be updated ({' and '.join(able)} can); "
+            "fit a new model on the old and new rows"
         )
     started = time.perf_counter()
     names = list(model.summary["labels"])
@@ -50,8 +50,8 @@ def update_table(model: TableModel, table: LabelledTable, *, seed: int = 0) -> T
     new_classes = np.array([0, *(names.index(name) for name in table.classes[1:])])[table.y]
     with table.located():
         X_new = model.prepare(table.features)
-    X = np.concatenate([model.known, model.usual, X_new])
-    y = np.concatenate([model.known_classes, np.zeros(len(model.usual), dtype=np.int64), new_classes])
+    X = np.concatenate([model.known_anomalies, model.background, X_new])
+    y = np.concatenate([model.known_classes, np.zeros(len(model.background), dtype=np.int64), new_classes])
     detector = copied(model.detector).set_params(random_state=seed)
     detector.partial_fit(X, y)
     summary: dict[str, Any] = dict(model.summary)
@@ -69,7 +69,7 @@ def update_table(model: TableModel, table: LabelledTable, *, seed: int = 0) -> T
 
 
 def copied(detector: Detector) -> Any:
-    """Return a fitted copy that shares nothing that training changes."""
+    """Return a fitted copy whose training does not change the original."""
     copy = type(detector)(**detector.get_params(deep=False))
     for name, value in vars(detector).items():
         if name.endswith("_"):

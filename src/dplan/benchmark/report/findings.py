@@ -1,4 +1,4 @@
-"""The report's first chapter: ours against the paper, in one table and in sentences, all computed from the journal."""
+"""The summary of the report: our results compared with the paper's, in one table and in sentences."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from dplan.benchmark.statistics import wilcoxon_p_value, wins_ties_losses
 
 __all__ = ["partial_data", "summary"]
 
-_NEAR, _FAR = 0.02, 0.05  # what the report calls close, and what it calls lower or higher
+_NEAR, _FAR = 0.02, 0.05  # differences that the report calls close, and lower or higher
 _LEVEL = 0.05
 _TABLES: dict[str, tuple[published.Table, str]] = {
     "table2": ("table2", "Table 2"),
@@ -31,7 +31,7 @@ _TABLES: dict[str, tuple[published.Table, str]] = {
 }
 
 
-class Side(NamedTuple):
+class Source(NamedTuple):
     """The results of one table from one source: the paper, or ours with one protocol.
 
     Attributes
@@ -39,9 +39,9 @@ class Side(NamedTuple):
     name : str
         ``"paper"``, or the protocol.
     datasets, methods : list of str
-        The same for all sides.
+        The same for all sources.
     table : ndarray of shape (n_data_sets, n_methods)
-        Means over the runs, NaN where there is none.
+        Means over the runs, NaN if there is none.
     """
 
     name: str
@@ -54,30 +54,30 @@ class Side(NamedTuple):
         return self.table[:, self.methods.index(method)]
 
     @property
-    def there(self) -> list[str]:
-        """The methods that this side has results of."""
+    def available(self) -> list[str]:
+        """The methods with results from this source."""
         return [method for method in self.methods if not np.isnan(self.column(method)).all()]
 
     def averages(self) -> dict[str, float]:
         """Return the average over the data sets, by method."""
-        return {method: float(np.nanmean(self.column(method))) for method in self.there}
+        return {method: float(np.nanmean(self.column(method))) for method in self.available}
 
 
-def sides(results: Results, suite: str, table: published.Table, metric: str) -> list[Side]:
-    """Return the paper's side and ours, on the data sets that ours has."""
+def sources(results: Results, suite: str, table: published.Table, metric: str) -> list[Source]:
+    """Return the paper's results and ours, on the data sets that we have results for."""
     datasets = results.names(suite, "dataset", published.data_sets())
     methods = methods_of(results, suite)
-    theirs = [[published.figure(table, metric, name, method) for method in methods] for name in datasets]
+    theirs = [[published.result(table, metric, name, method) for method in methods] for name in datasets]
     paper = np.array([[value.mean if value else np.nan for value in row] for row in theirs])
     ours = [
-        Side(protocol, datasets, methods, results.matrix(suite, protocol, metric, datasets, methods))
+        Source(protocol, datasets, methods, results.matrix(suite, protocol, metric, datasets, methods))
         for protocol in results.protocols(suite)
     ]
-    return [Side("paper", datasets, methods, paper.reshape(len(datasets), len(methods))), *ours]
+    return [Source("paper", datasets, methods, paper.reshape(len(datasets), len(methods))), *ours]
 
 
 def summary(results: Results) -> Iterator[Block]:
-    """Return the chapter; nothing if there are no cells.
+    """Return the summary; nothing if there are no cells.
 
     Examples
     --------
@@ -134,8 +134,8 @@ def _introduction(results: Results) -> str:
 
 
 def _answers(results: Results) -> Iterator[str]:
-    """Start with what everyone asks: how DPLAN compares with the paper and with the other methods."""
-    by_metric = {title: sides(results, "table2", "table2", metric) for metric, title in METRICS.items()}
+    """Compare DPLAN with the paper and with the other methods."""
+    by_metric = {title: sources(results, "table2", "table2", metric) for metric, title in METRICS.items()}
     for number, protocol in enumerate(results.protocols("table2"), start=1):
         texts = []
         for title, every in by_metric.items():
@@ -145,7 +145,7 @@ def _answers(results: Results) -> Iterator[str]:
                 continue
             best = max(means, key=means.__getitem__)
             place = 1 + sum(mean > means[REFERENCE] for mean in means.values())
-            beside = f" (paper: {paper.column(REFERENCE).mean():.3f})" if REFERENCE in paper.there else ""
+            beside = f" (paper: {paper.column(REFERENCE).mean():.3f})" if REFERENCE in paper.available else ""
             rank = f"rank {place} of {len(means)}" + (
                 f"; {best} is best with {means[best]:.3f}" if place > 1 else ""
             )
@@ -155,27 +155,27 @@ def _answers(results: Results) -> Iterator[str]:
 
 
 def _headline(results: Results, suite: str, table: published.Table, title: str) -> Grid:
-    """Put the averages of all methods side by side, with how often ours is close to the paper's."""
+    """Tabulate the averages of all methods, with how often ours is close to the paper's."""
     head, columns = [title], []
     for metric, name in METRICS.items():
-        paper, *ours = sides(results, suite, table, metric)
+        paper, *ours = sources(results, suite, table, metric)
         theirs = paper.averages()
-        if paper.datasets == published.data_sets():  # then as printed: the paper averaged before it rounded
-            printed = {method: published.average(table, metric, method) for method in paper.there}
+        if paper.datasets == published.data_sets():  # as printed, because the paper averaged before rounding
+            printed = {method: published.average(table, metric, method) for method in paper.available}
             theirs.update({method: average.mean for method, average in printed.items() if average})
-        for side in (paper, *ours):
-            head.append(f"{name}, {side.name}")
-            averages = theirs if side is paper else side.averages()
-            complete = [averages[m] for m in averages if not np.isnan(side.column(m)).any()]
+        for source in (paper, *ours):
+            head.append(f"{name}, {source.name}")
+            averages = theirs if source is paper else source.averages()
+            complete = [averages[m] for m in averages if not np.isnan(source.column(m)).any()]
             best = max(complete, default=None)
             columns.append(
                 [
                     Entry(
                         number_text(averages.get(method)),
-                        "" if side is paper else _difference(side, paper, method, averages, theirs),
+                        "" if source is paper else _difference(source, paper, method, averages, theirs),
                         strong=method in averages and averages[method] == best,
                     )
-                    for method in side.methods
+                    for method in source.methods
                 ]
             )
     rows = [[Entry(method), *row] for method, *row in zip(methods_of(results, suite), *columns, strict=True)]
@@ -188,15 +188,15 @@ def _headline(results: Results, suite: str, table: published.Table, title: str) 
 
 
 def _difference(
-    side: Side, paper: Side, method: str, averages: dict[str, float], theirs: dict[str, float]
+    source: Source, paper: Source, method: str, averages: dict[str, float], theirs: dict[str, float]
 ) -> str:
-    """Say how far ours is from the paper's, and whether data sets are still missing."""
+    """Describe the difference from the paper, and which data sets are missing."""
     if method not in averages:
         return ""
     parts = []
-    finished = ~np.isnan(side.column(method))
+    finished = ~np.isnan(source.column(method))
     if method in theirs:
-        difference = side.column(method) - paper.column(method)
+        difference = source.column(method) - paper.column(method)
         mean = averages[method] - theirs[method] if finished.all() else float(np.nanmean(difference))
         near, lower, higher = (int(which.sum()) for which in _compared(difference))
         parts.append(f"{number_text(mean, sign=True)}: {near} ≈, {lower} ↓, {higher} ↑")
@@ -206,7 +206,7 @@ def _difference(
 
 
 def _compared(difference: NDArray[np.float64]) -> tuple[NDArray[np.bool_], ...]:
-    """Return where ours is close to the paper's, lower, and higher; three digits are all that the paper shows."""
+    """Return where ours is close to the paper's, lower, and higher; rounded as the paper is."""
     rounded = np.round(difference, 3)
     return abs(rounded) <= _NEAR, rounded < -_FAR, rounded > _FAR
 
@@ -214,39 +214,39 @@ def _compared(difference: NDArray[np.float64]) -> tuple[NDArray[np.bool_], ...]:
 def _against_the_paper(results: Results) -> Iterator[str]:
     for suite, (table, name) in _TABLES.items():
         for metric, title in METRICS.items():
-            every = sides(results, suite, table, metric)
-            if REFERENCE not in every[0].there:
+            every = sources(results, suite, table, metric)
+            if REFERENCE not in every[0].available:
                 continue
             if suite == "table2":
                 yield from _matches(every, title)
-            if len(every[0].there) > 1:
+            if len(every[0].available) > 1:
                 yield f"{name}, {title}, pairwise Wilcoxon tests at the 5 % level: {_verdicts(every, table, metric)}."
     if REFERENCE in methods_of(results, "table2"):
         yield _deviations(results)
     yield from trends(results)
 
 
-def _matches(every: Sequence[Side], title: str) -> Iterator[str]:
-    """Say per protocol on which data sets DPLAN's results match the paper's."""
+def _matches(every: Sequence[Source], title: str) -> Iterator[str]:
+    """List the data sets on which DPLAN's results match the paper's, by protocol."""
     paper, *ours = every
-    for side in ours:
-        difference = side.column(REFERENCE) - paper.column(REFERENCE)
+    for source in ours:
+        difference = source.column(REFERENCE) - paper.column(REFERENCE)
         shared = ~np.isnan(difference)
         if not shared.any():
             continue
         near, lower, higher = _compared(difference)
-        names = np.array([title_of(name) for name in side.datasets])
+        names = np.array([title_of(name) for name in source.datasets])
         yield (
-            f"Table 2: {REFERENCE}'s {title} (protocol {side.name}) averages "
-            f"{side.column(REFERENCE)[shared].mean():.3f}, compared with {paper.column(REFERENCE)[shared].mean():.3f} "
-            f"in the paper. It is within {_NEAR} of the "
-            f"published value on {near.sum()} of {shared.sum()} data sets, lower by more than {_FAR} on "
+            f"Table 2: {REFERENCE}'s {title} (protocol {source.name}) averages "
+            f"{source.column(REFERENCE)[shared].mean():.3f}, compared with "
+            f"{paper.column(REFERENCE)[shared].mean():.3f} in the paper. It is within {_NEAR} of the published "
+            f"value on {near.sum()} of {shared.sum()} data sets, lower by more than {_FAR} on "
             f"{listing(names[lower].tolist())}, and higher by more than {_FAR} on {listing(names[higher].tolist())}."
         )
 
 
 def _deviations(results: Results) -> str:
-    """Say how much DPLAN's AUC-PR in Table 2 varies between runs, in the paper and here."""
+    """Describe how much DPLAN's AUC-PR in Table 2 varies between runs, in the paper and here."""
     theirs = published.average("table2", "auc_pr", REFERENCE)
     texts = [f"{theirs.deviation:.3f} in the paper"] if theirs and theirs.deviation is not None else []
     for protocol in results.protocols("table2"):
@@ -257,22 +257,22 @@ def _deviations(results: Results) -> str:
     return f"Table 2: the standard deviation of {REFERENCE}'s AUC-PR between runs averages {listing(texts)}."
 
 
-def _verdicts(every: Sequence[Side], table: published.Table, metric: str) -> str:
-    """Say which methods of the paper DPLAN is significantly better and worse than, in the paper and here."""
+def _verdicts(every: Sequence[Source], table: published.Table, metric: str) -> str:
+    """List the methods that DPLAN is significantly better and worse than, in the paper and here."""
     by_text: dict[str, list[str]] = {}
-    for side in every:
-        if REFERENCE not in side.there:
+    for source in every:
+        if REFERENCE not in source.available:
             continue
         found: dict[str, list[str]] = {
             "better than": [],
             "worse than": [],
             "not significantly different from": [],
         }
-        for method in side.there:
+        for method in source.available:
             if method == REFERENCE or published.average(table, metric, method) is None:
                 continue
-            first, second = side.column(REFERENCE), side.column(method)
-            is_paper = side.name == "paper"
+            first, second = source.column(REFERENCE), source.column(method)
+            is_paper = source.name == "paper"
             p_value = (
                 published.p_value(table, metric, method) if is_paper else wilcoxon_p_value(first, second)
             )
@@ -280,33 +280,31 @@ def _verdicts(every: Sequence[Side], table: published.Table, metric: str) -> str
                 found["not significantly different from"].append(method)
             else:
                 found["better than" if np.nanmean(first - second) > 0 else "worse than"].append(method)
-        said = ", ".join(f"{verdict} {listing(methods)}" for verdict, methods in found.items() if methods)
-        whose = "the paper's" if side.name == "paper" else "our"
-        by_text.setdefault(f"{whose} {REFERENCE} is {said}", []).append(side.name)
+        verdicts = ", ".join(f"{verdict} {listing(methods)}" for verdict, methods in found.items() if methods)
+        whose = "the paper's" if source.name == "paper" else "our"
+        by_text.setdefault(f"{whose} {REFERENCE} is {verdicts}", []).append(source.name)
     return "; ".join(
         text if names == ["paper"] else f"with {listing(names)}, {text}" for text, names in by_text.items()
     )
 
 
 def _findings(results: Results) -> Iterator[str]:
-    """Compare DPLAN with what the paper did not compare it with."""
+    """Compare DPLAN with methods that are not in the paper."""
     for suite, (table, _) in _TABLES.items():
-        by_metric = {title: sides(results, suite, table, metric) for metric, title in METRICS.items()}
+        by_metric = {title: sources(results, suite, table, metric) for metric, title in METRICS.items()}
         first = next(iter(by_metric.values()))
         for method in first[0].methods:
-            for number, side in enumerate(first):
-                if method not in published.methods(table) and {method, REFERENCE} <= set(side.there):
+            for number, source in enumerate(first):
+                if method not in published.methods(table) and {method, REFERENCE} <= set(source.available):
                     texts = [_duel(every[number], method, title) for title, every in by_metric.items()]
-                    yield f"{method} compared with {REFERENCE} (protocol {side.name}): {'; '.join(texts)}."
+                    yield f"{method} compared with {REFERENCE} (protocol {source.name}): {'; '.join(texts)}."
     for protocol in results.protocols("table2"):
         parts = []
         for suffix, which in (("_known", "a class with labelled rows"), ("_unknown", "classes without any")):
             groups = results.groups("table2", protocol, "auc_pr" + suffix)
             counts = Counter(method for _, _, method in groups)
             whole = sorted(method for method in counts if counts[method] == max(counts.values()))
-            means = {
-                method: over_datasets(groups, method) for method in whole
-            }  # unfinished methods do not compare
+            means = {method: over_datasets(groups, method) for method in whole}  # omit unfinished methods
             if REFERENCE in means and len(means) > 1:
                 best = max(means, key=means.__getitem__)
                 ahead = "the best" if best == REFERENCE else f"{best} is best with {means[best]:.3f}"
@@ -315,9 +313,9 @@ def _findings(results: Results) -> Iterator[str]:
             yield f"Table 2, {REFERENCE}'s average AUC-PR on anomalies (protocol {protocol}): {', '.join(parts)}."
 
 
-def _duel(side: Side, method: str, title: str) -> str:
-    """Compare a method with DPLAN on one side."""
-    first, second = side.column(method), side.column(REFERENCE)
+def _duel(source: Source, method: str, title: str) -> str:
+    """Compare a method with DPLAN."""
+    first, second = source.column(method), source.column(REFERENCE)
     shared = ~np.isnan(first - second)
     wins, ties, losses = wins_ties_losses(first, second)
     level = f", equal on {ties}" if ties else ""

@@ -1,4 +1,4 @@
-"""The report from beginning to end, as one HTML page that needs no network and as Markdown."""
+"""The whole report, as a self-contained HTML page and as Markdown."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ from dplan.benchmark.report.findings import partial_data, summary
 from dplan.benchmark.report.tables import chapter
 from dplan.benchmark.results import Results
 from dplan.benchmark.suites import SUITES
-from dplan.persistence.atomic import written_whole
+from dplan.persistence.atomic import atomic_write
 
 __all__ = ["as_markdown", "report_blocks", "write_report"]
 
@@ -38,7 +38,7 @@ def write_report(
 ) -> tuple[Path, Path]:
     """Write an HTML page and a Markdown page for a journal.
 
-    Notes in a file ``notes.md`` beside the journal become a part of both, after the summary.
+    Notes in a file ``notes.md`` next to the journal are included after the summary.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def write_report(
     for path, text in zip(
         pages, (as_html(_TITLE, blocks, contents=True), as_markdown(_TITLE, blocks)), strict=True
     ):
-        with written_whole(path) as temporary:
+        with atomic_write(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
     return pages
 
@@ -91,13 +91,7 @@ def report_blocks(results: Results, notes: str = "") -> Iterator[Block]:
 
 
 def _note_blocks(text: str) -> Iterator[Block]:
-    r"""Split notes at their headings, which the page's contents list.
-
-    Examples
-    --------
-    >>> list(_note_blocks("## Why?\n\nBecause."))
-    [Heading(text='Why?', level=2), Prose(markdown='Because.')]
-    """
+    """Split notes at their headings, which the table of contents lists."""
     lines = text.splitlines()
     tokens = markdown().parse(text)
     start = 0
@@ -132,7 +126,7 @@ def _making(results: Results) -> Iterator[Block]:
         yield Grid(
             ["data set", "compared with the paper's Table 1"],
             rows,
-            "Which data was incomplete.",
+            "Incomplete data.",
             text_columns=(0, 1),
         )
     noted = Counter((cell["scenario"], note) for cell in results.cells for note in cell.get("notes", ()))
@@ -140,7 +134,7 @@ def _making(results: Results) -> Iterator[Block]:
         yield Grid(
             ["scenario", "note", "cells"],
             [[Entry(id), Entry(note), Entry(str(count))] for (id, note), count in sorted(noted.items())],
-            "Where there were not enough rows.",
+            "Scenarios with too few rows.",
             text_columns=(0, 1),
         )
     if results.runs:
@@ -162,7 +156,7 @@ def _making(results: Results) -> Iterator[Block]:
 
 
 def as_markdown(title: str, blocks: Iterable[Block]) -> str:
-    r"""Write blocks as Markdown; charts become tables of their values.
+    r"""Convert blocks to Markdown; charts become tables of their values.
 
     Examples
     --------
@@ -211,7 +205,7 @@ def _entry(entry: Entry) -> str:
 
 
 def _plain(text: str) -> str:
-    """Keep text from being read as Markdown or HTML."""
+    """Escape Markdown and HTML."""
     text = " ".join(text.split())
     for mark in "\\|*_`[]":
         text = text.replace(mark, f"\\{mark}")

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dplan._html.blocks import Block, Entry, Figure, Grid, Heading, Paragraph
 from dplan._html.charts import Line, critical_difference, panels
@@ -13,11 +14,13 @@ from dplan.benchmark.statistics import rank_methods, wilcoxon_p_value, wins_ties
 
 __all__ = ["METRICS", "REFERENCE", "chapter", "methods_of", "number_text", "over_datasets", "title_of"]
 
+Matrix = NDArray[np.float64]  # one row per data set, one column per method
+
 METRICS = {"auc_pr": "AUC-PR", "auc_roc": "AUC-ROC"}
 REFERENCE = "DPLAN"
 _SWEEPS = {
     "known-classes": "known classes",
-    "pollution": "per cent of anomalies",
+    "pollution": "percent of anomalies",
     "dimensions": "hidden units",
 }
 
@@ -40,7 +43,7 @@ def methods_of(results: Results, suite: str, protocol: str | None = None) -> lis
 
 
 def number_text(value: float | None, digits: int = 3, sign: bool = False) -> str:
-    """Write a number, or a dash where there is none.
+    """Format a number, or return a dash if there is none.
 
     Examples
     --------
@@ -72,7 +75,7 @@ def chapter(results: Results, suite: str, protocol: str) -> Iterator[Block]:
 
 
 def _runs(results: Results, suite: str, protocol: str) -> str:
-    """Say how many runs are behind each value."""
+    """Return the number of runs behind each value as text."""
     counts = [group.runs for group in results.groups(suite, protocol, "fit_seconds").values()]
     fewest, most = min(counts), max(counts)
     return f"{most} run{'s' * (most > 1)}" if fewest == most else f"{fewest} to {most} runs"
@@ -86,8 +89,10 @@ def _comparison(results: Results, suite: str, protocol: str) -> Iterator[Block]:
         "the paper's, and the difference (ours minus the paper's)."
     )
     for metric, title in METRICS.items():
-        yield _beside_the_paper(results, suite, protocol, metric, title, datasets, methods)
-        yield from _ranks(results, suite, protocol, metric, title, datasets, methods)
+        matrix = results.matrix(suite, protocol, metric, datasets, methods)
+        groups = results.groups(suite, protocol, metric)
+        yield _compared_with_the_paper(groups, matrix, suite, metric, datasets, methods)
+        yield from _ranks(matrix, title, methods)
     columns = {
         f"{title} {group}": results.groups(suite, protocol, metric + suffix)
         for metric, title in METRICS.items()
@@ -124,23 +129,15 @@ def _averages(methods: list[str], columns: Mapping[str, Groups], caption: str) -
     return Grid(["method", *columns], rows, caption)
 
 
-def _beside_the_paper(
-    results: Results,
-    suite: str,
-    protocol: str,
-    metric: str,
-    title: str,
-    datasets: list[str],
-    methods: list[str],
+def _compared_with_the_paper(
+    groups: Groups, matrix: Matrix, suite: str, metric: str, datasets: list[str], methods: list[str]
 ) -> Grid:
     table: published.Table = "table2" if suite == "table2" else "table3"
-    groups = results.groups(suite, protocol, metric)
     rows = []
     for dataset in datasets:
         ours = [groups.get((dataset, None, method)) for method in methods]
-        theirs = [published.figure(table, metric, dataset, method) for method in methods]
+        theirs = [published.result(table, metric, dataset, method) for method in methods]
         rows.append([Entry(title_of(dataset)), *_entries(ours, theirs)])
-    matrix = results.matrix(suite, protocol, metric, datasets, methods)
     complete = ~np.asarray(np.isnan(matrix).any(axis=1))
     averages: list[Spread | None] = [None] * len(methods)
     if complete.any():
@@ -167,11 +164,11 @@ def _beside_the_paper(
             p_values.append(Entry(number_text(wilcoxon_p_value(reference, column), 4), note))
             counts.append(Entry(" / ".join(map(str, wins_ties_losses(reference, column)))))
         rows += [p_values, counts]
-    return Grid([title, *methods], rows)
+    return Grid([METRICS[metric], *methods], rows)
 
 
 def _entries(ours: list[Spread | None], theirs: list[published.Published | None]) -> Iterator[Entry]:
-    """Write one row: ours, the best in bold, with the paper's below."""
+    """Return one row: our values, the best in bold, with the paper's below."""
     best = max((spread.mean for spread in ours if spread), default=None)
     for spread, paper in zip(ours, theirs, strict=True):
         note = f"paper {paper.mean:.3f}" if paper else ""
@@ -181,16 +178,8 @@ def _entries(ours: list[Spread | None], theirs: list[published.Published | None]
         yield Entry(text, note, strong=spread is not None and spread.mean == best)
 
 
-def _ranks(
-    results: Results,
-    suite: str,
-    protocol: str,
-    metric: str,
-    title: str,
-    datasets: list[str],
-    methods: list[str],
-) -> Iterator[Figure]:
-    ranking = rank_methods(results.matrix(suite, protocol, metric, datasets, methods))
+def _ranks(matrix: Matrix, title: str, methods: list[str]) -> Iterator[Figure]:
+    ranking = rank_methods(matrix)
     if ranking is None:
         return
     caption = (
@@ -226,7 +215,7 @@ def _class_by_class(results: Results, suite: str, protocol: str, methods: list[s
         rows.append(entries)
     yield Heading("Which anomaly classes does each method miss?", 4)
     yield Grid(
-        ["AUC-PR while unknown", *methods],
+        ["AUC-PR when unknown", *methods],
         rows,
         "Each class against the normal rows alone, when none of its rows is labelled; below, when it is the known "
         "class. Pale cells are missed classes.",
@@ -238,7 +227,7 @@ def _sweep(results: Results, suite: str, protocol: str) -> Iterator[Block]:
     crosses: dict[str, dict[float, float]] = {}
     if suite != "dimensions":  # the first point of the sweep is an entry of the paper's Table 2
         start = 1.0 if suite == "known-classes" else 2.0
-        entries = {name: published.figure("table2", "auc_pr", name, REFERENCE) for name in datasets}
+        entries = {name: published.result("table2", "auc_pr", name, REFERENCE) for name in datasets}
         crosses = {title_of(name): {start: entry.mean} for name, entry in entries.items() if entry}
     yield Paragraph(
         f"Protocol {protocol}, {_runs(results, suite, protocol)} each, mean ± standard deviation."
@@ -255,7 +244,7 @@ def _charts(
     y_label: str,
     crosses: Mapping[str, Mapping[float, float]],
 ) -> Figure:
-    """Draw a panel per data set, and write the same as a table."""
+    """Draw a panel per data set, with the same values as a table."""
     xs = sorted({x for _, x, _ in groups if x is not None})
     charts: dict[str, dict[str, Line]] = {}
     rows = []
@@ -285,15 +274,15 @@ def _steps(results: Results, protocol: str) -> Iterator[Block]:
         f"Protocol {protocol}, {_runs(results, 'steps', protocol)} each, mean ± standard deviation. One training per "
         "run, evaluated every 10,000 steps; the reward is per episode, averaged since the previous evaluation."
     )
-    said = published.contents()["text"]["steps"]["auc_pr_after_100000_steps"]
+    theirs = published.contents()["text"]["steps"]["auc_pr_after_100000_steps"]
     for metric, title in (("auc_pr", "AUC-PR"), ("reward", "episode reward")):
         groups = results.curve(protocol, metric)
         last = max(x for _, x, _ in groups if x is not None)
         crosses: dict[str, dict[float, float]] = {}
         for dataset in datasets if metric == "auc_pr" else ():
-            entry = published.figure("table2", metric, dataset, REFERENCE)
+            entry = published.result("table2", metric, dataset, REFERENCE)
             points = {20_000.0: entry.mean} if entry else {}
-            points |= {100_000.0: said[dataset]} if dataset in said else {}
+            points |= {100_000.0: theirs[dataset]} if dataset in theirs else {}
             crosses[title_of(dataset)] = {x: y for x, y in points.items() if x <= last}
         yield _charts(groups, datasets, methods_of(results, "steps", protocol), "steps", title, crosses)
 

@@ -1,4 +1,4 @@
-"""Figures 2 to 5 and the timings in a sentence each, with what the paper's text says about them."""
+"""Figures 2 to 5 and the timings as one sentence each, with the values from the paper's text."""
 
 from collections.abc import Iterator, Sequence
 
@@ -19,7 +19,7 @@ def trends(results: Results) -> Iterator[str]:
     >>> list(trends(Results([])))
     []
     """
-    said = published.contents()["text"]
+    text = published.contents()["text"]
     for protocol in results.protocols("known-classes"):
         groups = results.groups("known-classes", protocol, "auc_pr")
         parts = []
@@ -31,7 +31,7 @@ def trends(results: Results) -> Iterator[str]:
                 spread.mean for (_, at, method), spread in groups.items() if (at, method) == (x, REFERENCE)
             ]
             if ours:
-                low, high = said["known_classes"][f"auc_pr_of_dplan_with_{name}"]
+                low, high = text["known_classes"][f"auc_pr_of_dplan_with_{name}"]
                 parts.append(
                     f"with {number} {min(ours):.3f} to {max(ours):.3f} (paper {low:.3f} to {high:.3f})"
                 )
@@ -48,12 +48,12 @@ def trends(results: Results) -> Iterator[str]:
             yield (
                 f"Figure 3, {REFERENCE}'s average AUC-PR (protocol {protocol}): {before:.3f} with {first:g} % "
                 f"anomalies among the unlabelled rows, {after:.3f} with {last:g} %. "
-                f"{_how_often_best(groups, '%', '%')} The paper prints no numbers and says that {REFERENCE} "
+                f"{_how_often_best(groups, '%', '%')} The paper gives no numbers; it says that {REFERENCE} "
                 "stays ahead as in its Table 2."
             )
     for protocol in results.protocols("steps"):
         yield from _steps(
-            results.curve(protocol, "auc_pr"), protocol, said["steps"]["auc_pr_after_100000_steps"]
+            results.curve(protocol, "auc_pr"), protocol, text["steps"]["auc_pr_after_100000_steps"]
         )
     for protocol in results.protocols("dimensions"):
         averages = _averages(results.groups("dimensions", protocol, "auc_pr"))
@@ -61,13 +61,13 @@ def trends(results: Results) -> Iterator[str]:
             listed = listing([f"{mean:.3f} with {x:g}" for x, mean in averages.items()])
             yield (
                 f"Figure 5, {REFERENCE}'s average AUC-PR by hidden units (protocol {protocol}): {listed}. The paper "
-                "prints no numbers and says that 10 units are too few and that little changes from 20 on."
+                "gives no numbers; it says that 10 units are too few and that little changes from 20 on."
             )
     for protocol in results.protocols("speed"):
         fits = results.groups("speed", protocol, "fit_seconds")
         ours = [spread.mean for (_, _, method), spread in fits.items() if method == REFERENCE]
         if ours:
-            low, high = said["speed"]["seconds_to_fit_dplan"]
+            low, high = text["speed"]["seconds_to_fit_dplan"]
             yield (
                 f"Speed (protocol {protocol}): fitting {REFERENCE} takes {min(ours):.1f} to {max(ours):.1f} seconds, "
                 f"depending on the data set, on one thread (paper: {low} to {high} on most data sets, on a different "
@@ -75,26 +75,26 @@ def trends(results: Results) -> Iterator[str]:
             )
 
 
-def _steps(groups: Groups, protocol: str, said: dict[str, float]) -> Iterator[str]:
-    usual, most = 20_000.0, max((x for _, x, _ in groups if x is not None), default=0.0)
-    names = [name for name, x, _ in groups if x == most and (name, usual, REFERENCE) in groups]
-    if not names or most <= usual:
+def _steps(groups: Groups, protocol: str, text: dict[str, float]) -> Iterator[str]:
+    default, most = 20_000.0, max((x for _, x, _ in groups if x is not None), default=0.0)
+    names = [name for name, x, _ in groups if x == most and (name, default, REFERENCE) in groups]
+    if not names or most <= default:
         return
 
     def value(name: str, steps: float) -> float:
         return groups[name, steps, REFERENCE].mean
 
-    before, after = (float(np.mean([value(name, steps) for name in names])) for steps in (usual, most))
+    before, after = (float(np.mean([value(name, steps) for name in names])) for steps in (default, most))
     named = []
-    for name, theirs in said.items():
-        start = published.figure("table2", "auc_pr", name, REFERENCE)
+    for name, theirs in text.items():
+        start = published.result("table2", "auc_pr", name, REFERENCE)
         if name in names and most == 100_000 and start:
             named.append(
-                f"on {title_of(name)} from {value(name, usual):.3f} to {value(name, most):.3f} "
+                f"on {title_of(name)} from {value(name, default):.3f} to {value(name, most):.3f} "
                 f"(paper {start.mean:.3f} to {theirs:.3f})"
             )
     yield (
-        f"Figure 4, from {usual:,.0f} to {most:,.0f} steps (protocol {protocol}): {REFERENCE}'s average AUC-PR goes "
+        f"Figure 4, from {default:,.0f} to {most:,.0f} steps (protocol {protocol}): {REFERENCE}'s average AUC-PR goes "
         f"from {before:.3f} to {after:.3f}" + (f", {listing(named)}" if named else "") + "."
     )
 
@@ -108,7 +108,7 @@ def _averages(groups: Groups) -> dict[float, float]:
 
 
 def _how_often_best(groups: Groups, one: str, more: str) -> str:
-    """Say on how many data sets DPLAN is ahead at the start and at the end of the sweep."""
+    """Count the data sets on which DPLAN is best at the start and at the end of the sweep."""
     methods = sorted({method for _, _, method in groups})
     names = {name for name, _, _ in groups}
     xs = sorted({x for _, x, _ in groups if x is not None})
@@ -123,7 +123,7 @@ def _how_often_best(groups: Groups, one: str, more: str) -> str:
 
 
 def listing(names: Sequence[str]) -> str:
-    """Write names one after another.
+    """Join names with commas and "and".
 
     Examples
     --------

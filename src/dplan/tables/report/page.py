@@ -1,4 +1,4 @@
-"""The report as one HTML page: no script, no font, no picture from elsewhere; every text from data is escaped."""
+"""The report as one self-contained HTML page; all text from data is escaped."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from markupsafe import Markup, escape
 from dplan._html import charts
 from dplan._html.blocks import Block, Entry, Figure, Figures, Grid, Heading, Paragraph, Tiles, as_html
 from dplan.metrics import RankedScores
-from dplan.tables.formatting import number, typical, value
+from dplan.tables.formatting import format_number, format_value, typical_values
 from dplan.tables.model import TableModel
-from dplan.tables.report.facts import Facts, Feature
+from dplan.tables.report.data import Feature, ReportData
 
 __all__ = ["page"]
 
@@ -23,80 +23,83 @@ _STRONG_DRIFT, _SOME_DRIFT = 0.25, 0.1
 _NAME = re.compile("^`(.*?)`")  # the column's name at the beginning of a reason
 
 
-def page(facts: Facts, model: TableModel, *, model_name: str, table_name: str) -> str:
+def page(data: ReportData, model: TableModel, *, model_name: str, table_name: str) -> str:
     """Return the report as HTML text."""
     blocks = [
-        *_introduction(facts, model, model_name),
-        *_distribution(facts),
-        *_highest(facts, model),
-        *_main_features(facts.features[:_SHOWN_FEATURES], model),
-        *_map(facts),
-        *_learning(facts, model.detector.round_name),
+        *_introduction(data, model, model_name),
+        *_distribution(data),
+        *_highest(data, model),
+        *_main_features(data.features[:_SHOWN_FEATURES], model),
+        *_map(data),
+        *_learning(data, model.detector.round_name),
         *_members(model),
-        *_drift(facts),
-        *_precision_and_recall(facts),
+        *_drift(data),
+        *_precision_and_recall(data),
     ]
     return as_html(f"{table_name}, scored by {model_name}", blocks, heading=table_name)
 
 
-def _introduction(facts: Facts, model: TableModel, model_name: str) -> Iterator[Block]:
-    n_alerts = int((facts.scores >= facts.threshold).sum())
+def _introduction(data: ReportData, model: TableModel, model_name: str) -> Iterator[Block]:
+    n_alerts = int((data.scores >= data.threshold).sum())
     labels = ", ".join(f"{n:,} {label}" for label, n in model.summary.get("labels", {}).items())
-    yield Paragraph(f"Scored by {model_name}, a {type(model.detector).__name__} trained on {labels} rows.")
+    n_rows = model.summary.get("rows", 0)
+    yield Paragraph(
+        f"Scored by {model_name}, a {type(model.detector).__name__} trained on {n_rows:,} rows ({labels})."
+    )
     yield Tiles(
         [
-            (f"{len(facts.scores):,}", "rows scored"),
-            (f"{n_alerts:,}", f"alerts ({n_alerts / len(facts.scores):.1%} of the rows)"),
-            (number(facts.threshold), "alert threshold (lowest score of an alert)"),
-            (f"{model.summary.get('rows', 0):,}", "training rows"),
+            (f"{len(data.scores):,}", "rows scored"),
+            (f"{n_alerts:,}", f"alerts ({n_alerts / len(data.scores):.1%} of the rows)"),
+            (format_number(data.threshold), "alert threshold (minimum score of an alert)"),
+            (f"{n_rows:,}", "training rows"),
         ]
     )
 
 
-def _distribution(facts: Facts) -> Iterator[Block]:
-    scores = facts.scores
+def _distribution(data: ReportData) -> Iterator[Block]:
+    scores = data.scores
     highest = scores[scores >= np.quantile(scores, 0.95)]
     figures = []
-    for title, part in (("All rows", scores), ("The highest 5 %", highest)):
+    for title, part in (("All rows", scores), ("Highest 5 %", highest)):
         low, high = float(part.min()), float(part.max())
         edges = np.linspace(low, high if high > low else low + 1, 51)
         shares = np.histogram(part, edges)[0] / len(scores)
         chart = charts.histogram(
-            {"table": shares}, edges, title=f"Scores: {title}", mark=facts.threshold, mark_text="alert threshold",
+            {"table": shares}, edges, title=f"Scores: {title}", mark=data.threshold, mark_text="alert threshold",
             x_label="anomaly score",
         )  # fmt: skip
         figures.append(Figure(chart, title=title))
     yield Heading("Scores")
-    yield Paragraph("Share of the rows at each score.")
+    yield Paragraph("Distribution of the scores.")
     yield Figures(figures)
 
 
-def _highest(facts: Facts, model: TableModel) -> Iterator[Block]:
-    ids = [name for name in model.summary.get("ids", []) if name in facts.highest.columns]
-    percentiles = model.percentile(facts.highest_scores)
+def _highest(data: ReportData, model: TableModel) -> Iterator[Block]:
+    ids = [name for name in model.summary.get("ids", []) if name in data.highest.columns]
+    percentiles = model.percentile(data.highest_scores)
     rows = []
-    for i, reasons in enumerate(facts.reasons):
+    for i, reasons in enumerate(data.reasons):
         lines = Markup("<br>").join(
             Markup(_NAME.sub(r"<code>\1</code>", str(escape(reason)))) for reason in reasons.split(" | ")
         )
-        texts = [f"{facts.highest_scores[i]:.3f}", f"{percentiles[i]:.1f}", lines]
-        texts = [str(i + 1), *(_cell(facts.highest, name, i) for name in ids), *texts]
+        texts = [f"{data.highest_scores[i]:.3f}", f"{percentiles[i]:.1f}", lines]
+        texts = [str(i + 1), *(_cell(data.highest, name, i) for name in ids), *texts]
         rows.append([Entry(text) for text in texts])
-    head = ["rank", *ids, "score", "percentile", "because"]
+    head = ["rank", *ids, "score", "percentile", "reasons"]
     yield Heading("The most anomalous rows")
     yield Paragraph(
-        "With the columns that raise the score most, their values, and what is typical of unlabelled training rows."
+        "With the columns that raise the score most, their values, and the typical values of unlabelled training rows."
     )
     yield Grid(head, rows, text_columns=(*range(1, 1 + len(ids)), len(head) - 1))
 
 
 def _cell(frame: pl.DataFrame, name: str, row: int) -> str:
     found = frame[name][row]
-    return found if isinstance(found, str) else value(found)
+    return found if isinstance(found, str) else format_value(found)
 
 
 def _main_features(features: list[Feature], model: TableModel) -> Iterator[Block]:
-    starts = np.flatnonzero(np.diff(model.preparation.output_groups(), prepend=-1))
+    starts = np.flatnonzero(np.diff(model.preparation.feature_groups(), prepend=-1))
     place = {column.name: start for column, start in zip(model.preparation.columns_, starts, strict=True)}
     figures = []
     for feature in features:
@@ -107,29 +110,29 @@ def _main_features(features: list[Feature], model: TableModel) -> Iterator[Block
             chart = charts.histogram(series, feature.edges, title=title)
         else:
             chart = charts.bars(series, feature.labels, title=title)
-        usual = typical(column, model.usual[:, place[column.name]])
-        figures.append(Figure(chart, f"typical: {usual}", title=column.name))
-    yield Heading("What is typical and what is not")
-    yield Paragraph("The columns with the largest effects on scores, the largest first.")
-    yield Figure(charts.key({"background": "unlabelled training rows", "alert": "alerts of this table"}))
+        typical = typical_values(column, model.background[:, place[column.name]])
+        figures.append(Figure(chart, f"typical: {typical}", title=column.name))
+    yield Heading("Typical values and alerts")
+    yield Paragraph("The columns with the largest effects on the scores, largest first.")
+    yield Figure(charts.key({"background": "unlabelled training rows", "alert": "alerts"}))
     yield Figures(figures)
 
 
-def _map(facts: Facts) -> Iterator[Block]:
-    low, high = np.quantile(facts.place_scores, [0.05, 0.995])
-    shades = np.clip((facts.place_scores - low) / (high - low if high > low else 1.0), 0, 1)
+def _map(data: ReportData) -> Iterator[Block]:
+    low, high = np.quantile(data.place_scores, [0.05, 0.995])
+    shades = np.clip((data.place_scores - low) / (high - low if high > low else 1.0), 0, 1)
     yield Heading("Map")
     yield Paragraph(
-        "Rows that look similar to the detector are close together: a sample of the table and its alerts, projected on "
-        "the two main directions of the detector's representation. Redder and larger points have higher scores; rings "
-        "are known anomalies from training."
+        "A sample of the rows and the alerts, projected on the two main directions of the detector's embedding: "
+        "similar rows are close together. Redder and larger points have higher scores; rings are known anomalies "
+        "from training."
     )
-    yield Figure(charts.scatter(facts.places, shades, facts.known_places, title="Map of the rows"))
+    yield Figure(charts.scatter(data.places, shades, data.known_places, title="Map of the rows"))
 
 
-def _learning(facts: Facts, round_name: str) -> Iterator[Block]:
-    name = next((name for name in ("reward", "loss") if name in facts.history), None)
-    points = [(i + 1.0, y) for i, y in enumerate(facts.history[name]) if np.isfinite(y)] if name else []
+def _learning(data: ReportData, round_name: str) -> Iterator[Block]:
+    name = next((name for name in ("reward", "loss") if name in data.history), None)
+    points = [(i + 1.0, y) for i, y in enumerate(data.history[name]) if np.isfinite(y)] if name else []
     if len(points) < 2:
         return
     line = charts.Line(*map(list, zip(*points, strict=True)))
@@ -157,46 +160,45 @@ def _members(model: TableModel) -> Iterator[Block]:
     ]
     yield Heading("What the score is made of")
     yield Paragraph(
-        "The weight of each kind of member. All agents together have a weight of 1; kinds that give low ranks to known "
-        "anomalies which they did not learn from have less of it. Nearest neighbours and isolation forest find rows "
-        "that are unusual in themselves."
+        "The weight of each kind of member. The weights of the agents add up to 1; kinds that rank held-out known "
+        "anomalies low get less. Nearest neighbours and the isolation forest find rare rows without using labels."
     )
     yield Grid(["members", "", "weight"], rows)
 
 
-def _drift(facts: Facts) -> Iterator[Block]:
+def _drift(data: ReportData) -> Iterator[Block]:
     rows = []
-    for feature in sorted(facts.features, key=lambda feature: -feature.drift)[:_SHOWN_DRIFTS]:
+    for feature in sorted(data.features, key=lambda feature: -feature.drift)[:_SHOWN_DRIFTS]:
         strong = feature.drift >= _STRONG_DRIFT
         verdict = "strong" if strong else "some" if feature.drift >= _SOME_DRIFT else "little"
         meter = Entry("", meter=min(feature.drift, 1.0), strong=strong)
         rows.append([Entry(feature.column.name), meter, Entry(f"{feature.drift:.2f}"), Entry(verdict)])
     yield Heading("Drift since training")
     yield Paragraph(
-        "How much the distribution of each column differs from training: 0 is the same, 1 has nothing in common. For "
-        "numbers, the largest gap between the cumulative distributions; for text, half the sum of the differences in "
-        "shares. If important columns show strong drift, fit a new model."
+        "How much the distribution of each column differs from training: 0 means the same distribution, 1 no overlap "
+        "(Kolmogorov–Smirnov distance for numbers, total variation distance for text). If important columns drift "
+        "strongly, fit a new model."
     )
     yield Grid(["column", "", "drift", ""], rows, text_columns=(0, 3))
 
 
-def _precision_and_recall(facts: Facts) -> Iterator[Block]:
-    if facts.truth is None:
+def _precision_and_recall(data: ReportData) -> Iterator[Block]:
+    if data.truth is None:
         return
     yield Heading("Precision and recall")
-    areas = RankedScores(facts.scores).areas(facts.truth, ~facts.truth)
+    areas = RankedScores(data.scores).areas(data.truth, ~data.truth)
     if areas is None:
         yield Paragraph("The label column marks no row, or every row, as an anomaly.")
         return
-    precision, recall = RankedScores(facts.scores).precision_recall(facts.truth, ~facts.truth)
-    n_anomalies, alerts = int(facts.truth.sum()), facts.scores >= facts.threshold
-    hits = int((alerts & facts.truth).sum())
+    precision, recall = RankedScores(data.scores).precision_recall(data.truth, ~data.truth)
+    n_anomalies, alerts = int(data.truth.sum()), data.scores >= data.threshold
+    hits = int((alerts & data.truth).sum())
     yield Tiles(
         [
             (f"{areas[0]:.3f}", "AUC-PR"),
             (f"{areas[1]:.3f}", "AUC-ROC"),
             (f"{hits / max(int(alerts.sum()), 1):.0%}", "precision of the alerts"),
-            (f"{hits / n_anomalies:.0%}", f"of {n_anomalies:,} anomalies are alerts"),
+            (f"{hits / n_anomalies:.0%}", f"recall of the alerts (of {n_anomalies:,} anomalies)"),
         ]
     )
     some = np.unique(np.linspace(0, len(recall) - 1, min(len(recall), _CURVE_POINTS)).astype(np.int64))

@@ -1,4 +1,4 @@
-"""What the report shows, computed in one pass over the table with bounded memory."""
+"""The data of the report, computed in one pass over the table with bounded memory."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from dplan._kernels.perceptron import Floats
 from dplan._kernels.scaling import scale_rows
 from dplan.tables.chunks import Chunk
 from dplan.tables.columns import Column
-from dplan.tables.formatting import day
+from dplan.tables.formatting import format_date
 from dplan.tables.model import TableModel
 from dplan.tables.preparing import TransformReport
 
-__all__ = ["Facts", "Feature", "gather"]
+__all__ = ["Feature", "ReportData", "report_data"]
 
 _SAMPLE, _HIGHEST, _MAP_ROWS = 5_000, 300, 1_500
 
 
 @dataclass(frozen=True)
 class Feature:
-    """A column: its distribution in unlabelled training rows, in the scored table and among its highest scores.
+    """A column: its distribution in the background rows, in the scored table and among the highest scores.
 
-    For a number, `edges` are those of the bins; otherwise `labels` name the bars and `edges` is None.
+    For a number, `edges` are the edges of the bins; otherwise `labels` name the bars and `edges` is None.
     """
 
     column: Column
@@ -40,8 +40,8 @@ class Feature:
 
 
 @dataclass(frozen=True)
-class Facts:
-    """Everything that the report shows."""
+class ReportData:
+    """All data of the report."""
 
     scores: NDArray[np.float64] = field(repr=False)
     threshold: float
@@ -57,27 +57,27 @@ class Facts:
     useless: dict[str, str] = field(default_factory=dict)
 
 
-def gather(
+def report_data(
     model: TableModel,
     table: Iterable[Chunk],
     *,
     label: str | None = None,
     anomaly: Sequence[str] = (),
     n_shown: int = 20,
-) -> Facts:
-    """Score a table and compute what the report shows.
+) -> ReportData:
+    """Score a table and compute the data of the report.
 
     Parameters
     ----------
     model : TableModel
         The model.
     table : iterable of chunks
-        As from `dplan.tables.chunks.chunks`.
+        From `dplan.tables.chunks.chunks`.
     label, anomaly
-        A column that marks the anomalies of this table, and the values that do; without values, everything but 0,
-        false, empty and missing does.
+        Label column of this table, and its values that mark anomalies; without values, everything except 0, false,
+        empty and missing values marks an anomaly.
     n_shown : int
-        Rows with the highest scores that are shown with reasons.
+        Number of rows shown with reasons.
     """
     rng = np.random.default_rng(0)
     scores, truth = [], []
@@ -101,11 +101,11 @@ def gather(
     rows, row_scores = sample.rows(), sample.scores()
     top, top_scores = highest.rows(), highest.scores()
     shown = top[:n_shown]
-    # Alerts are compared with background rows; if there are hardly any, the highest scores are.
+    # Compare alerts with background rows, or the highest scores if there are too few alerts.
     n_alerts = max(int((top_scores >= model.threshold).sum()), min(20, len(top_scores)))
     prepared, prepared_top = model.prepare(rows), model.prepare(top[:n_alerts])
     places, known_places, chosen = _map(model, prepared, prepared_top)
-    return Facts(
+    return ReportData(
         scores=np.concatenate(scores),
         threshold=model.threshold,
         highest=shown,
@@ -151,7 +151,7 @@ class _Kept:
 
 def _truth(frame: pl.DataFrame, label: str, anomaly: Sequence[str]) -> NDArray[np.bool_]:
     if label not in frame.columns:
-        raise ValueError(f"the table has no label column {label!r}")
+        raise ValueError(f"the table has no column {label!r}")
     texts = frame[label].cast(pl.String).str.strip_chars()
     if anomaly:
         marked = texts.is_in(list(anomaly))
@@ -164,10 +164,10 @@ def _features(model: TableModel, rows: pl.DataFrame, prepared: Floats, highest: 
     """Compare background rows, the table and its highest scores by column, the most important column first."""
     explanation = model.explain(rows[:200])
     importance = np.abs(explanation.effects).mean(axis=0)
-    groups = model.preparation.output_groups()
+    groups = model.preparation.feature_groups()
     found = []
     for j, column in enumerate(model.preparation.columns_):
-        parts = [array[:, groups == j].astype(np.float64) for array in (model.usual, prepared, highest)]
+        parts = [array[:, groups == j].astype(np.float64) for array in (model.background, prepared, highest)]
         spread = _text_spread if column.kind == "text" else _number_spread
         labels, edges, (background, table, top), drift = spread(column, parts)
         found.append(Feature(column, labels, edges, background, table, top, drift, float(importance[j])))
@@ -178,7 +178,7 @@ Spread = tuple[list[str], NDArray[np.float64] | None, list[NDArray[np.float64]],
 
 
 def _text_spread(column: Column, parts: list[NDArray[np.float64]]) -> Spread:
-    """Return the shares of the most frequent levels and of all others; drift is half the sum of their differences."""
+    """Return the fractions of the most frequent levels and of all others; drift is the total variation distance."""
     means = [part.mean(axis=0) for part in parts]
     full = [
         np.append(mean, max(0.0, 1 - mean.sum())) for mean in means
@@ -193,7 +193,7 @@ def _text_spread(column: Column, parts: list[NDArray[np.float64]]) -> Spread:
 
 
 def _number_spread(column: Column, parts: list[NDArray[np.float64]]) -> Spread:
-    """Return shares in equal bins over the range; drift is the largest gap between the cumulative shares."""
+    """Return the fractions in equal bins; drift is the Kolmogorov–Smirnov distance."""
     background, table, highest = (np.sort(part[:, 0]) for part in parts)
     low, high = np.quantile(np.concatenate([background, highest]), [0.005, 0.995])
     if column.kind == "flag":
@@ -210,21 +210,19 @@ def _number_spread(column: Column, parts: list[NDArray[np.float64]]) -> Spread:
         return ["false", "true"], None, shares, drift
     factor, shift, span = column.scaling()
     with np.errstate(over="ignore"):
-        values = np.nan_to_num(
-            (edges * span + shift) / factor
-        )  # the largest float where there is none so large
+        values = np.nan_to_num((edges * span + shift) / factor)  # the largest float if a value overflows
     if column.kind == "date":
-        return [f"from {day(value)}" for value in values[:-1].tolist()], None, shares, drift
+        return [f"from {format_date(value)}" for value in values[:-1].tolist()], None, shares, drift
     return [], values, shares, drift
 
 
 def _map(
     model: TableModel, prepared: Floats, highest: Floats
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Project rows and known anomalies on the two directions in which the embedding varies most."""
+    """Project rows and known anomalies on the two main directions of the embedding."""
     n_some = min(len(prepared), _MAP_ROWS)
     chosen = np.concatenate([np.arange(n_some), len(prepared) + np.arange(len(highest))])
-    rows = np.concatenate([prepared[:n_some], highest, model.known[:_HIGHEST]])
+    rows = np.concatenate([prepared[:n_some], highest, model.known_anomalies[:_HIGHEST]])
     detector, scaled = model.detector, np.empty(rows.shape, dtype=np.float32)
     scale_rows(np.ascontiguousarray(rows), detector.column_low_, detector.column_inverse_, scaled)
     embedded = detector._embed(scaled).astype(np.float64)
