@@ -311,7 +311,7 @@ def test_missing_permissions_are_one_line(csv, model_path, tmp_path):
         assert (done.returncode, done.stdout) == (1, "")
         return done.stderr
 
-    assert refused(closed / "new.csv") == f"Error: no permission to write into the folder {closed}\n"
+    assert refused(closed / "new.csv") == f"Error: no permission to write to the folder {closed}\n"
     output.touch(0o444)
     assert refused(output) == f"Error: {output} is read-only\n"
     csv.chmod(0o000)

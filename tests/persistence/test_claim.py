@@ -90,7 +90,7 @@ def test_permissions_are_checked_first(tmp_path):
     closed.mkdir(0o555)
     cases = [
         (read_only, f"PermissionError: {read_only} is read-only"),
-        (closed / "new", f"PermissionError: no permission to write into the folder {closed}"),
+        (closed / "new", f"PermissionError: no permission to write to the folder {closed}"),
     ]
     for target, message in cases:
         refused = run_bound("-c", CLAIM, target)
