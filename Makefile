@@ -1,6 +1,7 @@
 # Every target sets up its own virtual environment first and does not repeat what is done.
 PYTHON ?= python3
 BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints/ci.txt
 
 # BLAS kernels of other processors, which OpenBLAS can be told to use; this machine's own are under `test`.
 ifeq ($(shell uname -m),x86_64)
@@ -9,7 +10,7 @@ else
 KERNELS := ARMV8 CORTEXA57 NEOVERSEN1
 endif
 
-.PHONY: demo test test-processors soak bench lint clean
+.PHONY: demo test test-processors test-lowest soak bench lint clean
 
 demo: .venv/.for-use
 	$(BIN)/dplan demo
@@ -29,6 +30,10 @@ ifeq ($(shell uname -m),x86_64)
 	NUMBA_CPU_NAME=nehalem NUMBA_CPU_FEATURES= $(BIN)/python -m pytest -q tests/kernels
 endif
 
+# All tests with the oldest versions of every dependency that pyproject.toml allows.
+test-lowest: .venv-lowest/.ready
+	NUMBA_CACHE_DIR=$(CURDIR)/.venv-lowest/kernels .venv-lowest/bin/python -m pytest -n 2
+
 # Kills, races and hostile input in their full numbers, with their figures.
 soak: .venv/.for-development
 	$(BIN)/python -m pytest -m soak -s
@@ -42,16 +47,21 @@ lint: .venv/.for-development
 	$(BIN)/mypy
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis demo-output
+	rm -rf .venv .venv-lowest .mypy_cache .pytest_cache .ruff_cache .hypothesis demo-output
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
-.venv/.for-use: .venv/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[plot]'
+.venv/.for-use: .venv/bin/python pyproject.toml constraints/ci.txt
+	$(INSTALL) --editable '.[plot]'
 	touch $@
 
-.venv/.for-development: .venv/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+.venv/.for-development: .venv/bin/python pyproject.toml constraints/ci.txt
+	$(INSTALL) --editable '.[dev]'
 	touch $@ .venv/.for-use
+
+.venv-lowest/.ready: pyproject.toml constraints/lowest.txt
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --constraint constraints/lowest.txt --editable '.[dev]'
+	touch $@

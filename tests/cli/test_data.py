@@ -102,7 +102,7 @@ def test_fetch_of_something_else_leaves_nothing_that_could_be_taken_for_it(thyro
     server.served.content = thyroid_archive(thyroid, n_test=3000)
     result = dplan("fetch", "annthyroid", "--home", tmp_path, "--mirror", server.url)
     assert result.exit_code == 1
-    assert "is not annthyroid, so the download was deleted" in result.output
+    assert "is not annthyroid and was deleted" in result.output
     assert "ann-test.data has 3,000 rows, not 3,428" in result.output
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == []
 
@@ -164,7 +164,7 @@ def test_fetch_of_what_needs_a_form(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("covertype-mini", "comes with the package, there is nothing to fetch"),
+        ("covertype-mini", "comes with the package; there is nothing to download"),
         ("mnist", "unknown data set 'mnist'"),
     ],
 )
@@ -187,7 +187,7 @@ def test_prepare(thyroid, tmp_path):
 def test_prepare_from_a_folder_without_the_files(tmp_path):
     result = dplan("prepare", "har", "--from", tmp_path, "--home", tmp_path)
     assert result.exit_code == 1
-    assert "lacks features.txt, activity_labels.txt, X_train.txt" in result.output
+    assert "features.txt, activity_labels.txt, X_train.txt" in result.output
     assert dplan("prepare", "har", "--from", tmp_path / "nowhere").exit_code == 2
 
 
@@ -239,7 +239,7 @@ def test_check_of_what_is_missing_or_damaged(thyroid, tmp_path):
     assert "has no column 'class', so it is not annthyroid" in result.output
     pl.DataFrame({"class": ["ill"]}).write_parquet(tmp_path / "annthyroid.parquet")
     result = dplan("check", "annthyroid", "--home", tmp_path)
-    assert "column 'class' holds 'ill', which is not a class of annthyroid" in result.output
+    assert "column 'class' contains 'ill', which is not a class of annthyroid" in result.output
 
 
 @pytest.mark.parametrize("command", ["list", "fetch", "prepare", "check"])

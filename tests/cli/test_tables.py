@@ -18,6 +18,7 @@ from dplan.cli import _shared
 from dplan.cli.main import main
 from dplan.persistence.claim import claimed
 from dplan.tables import TableModel
+from tests.permissions import run_bound
 from tests.tables.payments import payments
 
 FAST = ["--set", "n_steps=2000", "--set", "warmup_steps=500", "--set", "n_trees=10"]
@@ -298,6 +299,24 @@ def test_no_command_writes_over_its_input_or_beside_another_run(command, csv, mo
     assert done.output == f"Error: cannot write out: the folder {tmp_path / 'no'} does not exist\n"
     assert {path: path.read_bytes() for path in (csv, model)} == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "m.dplan", "payments.csv"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions of a POSIX system")
+def test_missing_permissions_are_one_line(csv, model_path, tmp_path):
+    closed, output = tmp_path / "closed", tmp_path / "scores.csv"
+    closed.mkdir(0o555)
+
+    def refused(to):
+        done = run_bound("-m", "dplan", "score", csv, "-m", model_path, "-o", to)
+        assert (done.returncode, done.stdout) == (1, "")
+        return done.stderr
+
+    assert refused(closed / "new.csv") == f"Error: no permission to write to the folder {closed}\n"
+    output.touch(0o444)
+    assert refused(output) == f"Error: {output} is read-only\n"
+    csv.chmod(0o000)
+    assert refused(tmp_path / "new.csv") == f"Error: [Errno 13] Permission denied: '{csv}'\n"
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["closed", "payments.csv", "scores.csv"]
 
 
 def test_update_replaces_a_private_model_and_keeps_it_private(csv, model_path, tmp_path):

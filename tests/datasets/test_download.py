@@ -51,7 +51,7 @@ def test_interruptions_are_resumed(server, tmp_path):
 def test_a_later_run_goes_on_where_the_last_one_stopped(server, tmp_path):
     server.served.break_off_after = [120_000]
     with pytest.raises(
-        DownloadError, match=r"failed 1 times, .* 120,000 bytes have arrived: run the same command again"
+        DownloadError, match=r"failed 1 times, .* 120,000 bytes have arrived; run the same command again"
     ):
         download(f"{server.url}/a.zip", tmp_path / "a.zip", max_attempts=1)
     assert files(tmp_path) == ["a.zip.part", "a.zip.part.version"]  # nothing that could be taken for the file

@@ -79,7 +79,7 @@ def test_unsw_one_partition_is_reported_as_partial(tmp_path, unsw_csv):
 def test_unsw_same_partition_twice_is_refused(tmp_path, unsw_csv):
     for file in RAW_FILES["unsw_nb15"]:
         (tmp_path / file).write_bytes(unsw_csv)
-    with pytest.raises(ValueError, match="holds the testing partition, and so does another file"):
+    with pytest.raises(ValueError, match="is the testing partition, and so is another file"):
         read_raw("unsw_nb15", tmp_path)
 
 
@@ -153,7 +153,7 @@ def test_covertype_as_data_gz(tmp_path, data_home, covtype_gz):
 
 def test_damaged_gzip_is_refused(tmp_path, covtype_gz):
     (tmp_path / "covtype.data.gz").write_bytes(covtype_gz[: len(covtype_gz) // 2])
-    with pytest.raises(ValueError, match=r"covtype\.data\.gz is damaged .*fetch it again"):
+    with pytest.raises(ValueError, match=r"covtype\.data\.gz is damaged .*download it again"):
         read_raw("covertype", tmp_path)
 
 
@@ -166,7 +166,7 @@ def test_ragged_line_is_named(tmp_path):
 def test_missing_file_is_named(tmp_path):
     (tmp_path / "ann-train.data").write_text("")
     assert missing_raw_files("annthyroid", tmp_path) == ["ann-test.data"]
-    with pytest.raises(FileNotFoundError, match=r"lacks ann-test\.data of annthyroid"):
+    with pytest.raises(FileNotFoundError, match=r"missing files of annthyroid in .*: ann-test\.data"):
         read_raw("annthyroid", tmp_path)
 
 
@@ -212,10 +212,10 @@ def test_an_encrypted_archive_is_one_line(tmp_path):
 def test_an_encrypted_or_damaged_archive_within_an_archive_is_one_line(tmp_path):
     inner = zipped(**{"covtype.data": b"1,2,3\n" * 100})
     (tmp_path / "covertype.zip").write_bytes(encrypted(zipped(**{"inner.zip": inner})))
-    with pytest.raises(FileNotFoundError, match=r"lacks covtype\.data of covertype"):
+    with pytest.raises(FileNotFoundError, match=r"missing files of covertype in .*: covtype\.data"):
         read_raw("covertype", tmp_path)
     (tmp_path / "covertype.zip").write_bytes(zipped(**{"inner.zip": inner[:-30]}))
-    with pytest.raises(FileNotFoundError, match=r"lacks covtype\.data of covertype"):
+    with pytest.raises(FileNotFoundError, match=r"missing files of covertype in .*: covtype\.data"):
         read_raw("covertype", tmp_path)
 
 
@@ -223,11 +223,11 @@ def test_a_damaged_member_or_unknown_compression_is_one_line(tmp_path):
     whole = zipped(**{"covtype.data": bytes(range(256)) * 50})
     start = 30 + len("covtype.data")
     (tmp_path / "covertype.zip").write_bytes(whole[:start] + b"\xff" * 20 + whole[start + 20 :])
-    with pytest.raises(ValueError, match=r"covtype\.data is damaged .*: remove it and fetch it again"):
+    with pytest.raises(ValueError, match=r"covtype\.data is damaged .*; delete it and download it again"):
         read_raw("covertype", tmp_path)
     place = whole.find(b"PK\x01\x02") + 10
     (tmp_path / "covertype.zip").write_bytes(
         whole[:8] + b"\x63\x00" + whole[10:place] + b"\x63\x00" + whole[place + 2 :]
     )
-    with pytest.raises(ValueError, match=r"covtype\.data is damaged .*: remove it and fetch it again"):
+    with pytest.raises(ValueError, match=r"covtype\.data is damaged .*; delete it and download it again"):
         read_raw("covertype", tmp_path)

@@ -1,15 +1,14 @@
 """The cache of compiled kernels, with and without writable folders."""
 
-import ctypes
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from dplan._kernels.cache import PACKAGE
+from tests.permissions import run_bound
 
 # Uses one small kernel; tells where kernels are kept, and whether this one was loaded and not compiled.
 PROGRAM = """
@@ -22,22 +21,15 @@ print(cache.place().kind.name, sum(rows_per_block.stats.cache_hits.values()))
 """
 
 
-def obey_permissions():
-    """Let permissions bind root as they bind everybody else: drop CAP_DAC_OVERRIDE."""
-    if sys.platform == "linux" and os.getuid() == 0:
-        assert ctypes.CDLL(None).prctl(24, 1, 0, 0, 0) == 0
-
-
 def run(package: Path, home: Path, *arguments: str, **environment: str) -> tuple[str, int, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA", "XDG"))}
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments],
+    done = run_bound(
+        "-c",
+        PROGRAM,
+        *arguments,
         env={**kept, "PYTHONPATH": str(package), "HOME": str(home), **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-        preexec_fn=obey_permissions,
     )
+    assert done.returncode == 0, done.stderr
     kind, hits = done.stdout.split()
     return kind, int(hits), done.stderr
 

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from dplan.persistence.claim import claimed
+from tests.permissions import run_bound
 
 HOLD = """
 import sys, time
@@ -80,14 +81,19 @@ def test_targets_that_cannot_be_written_raise_before_the_work(tmp_path):
             pass
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+CLAIM = "import sys; from dplan.persistence.claim import claimed; claimed(sys.argv[1]).__enter__()"
+
+
 def test_permissions_are_checked_first(tmp_path):
-    (tmp_path / "file").touch(0o444)
-    with pytest.raises(PermissionError, match="read-only"), claimed(tmp_path / "file"):
-        pass
-    tmp_path.chmod(0o555)
-    try:
-        with pytest.raises(PermissionError, match="no permission"), claimed(tmp_path / "new"):
-            pass
-    finally:
-        tmp_path.chmod(0o755)
+    read_only, closed = tmp_path / "file", tmp_path / "closed"
+    read_only.touch(0o444)
+    closed.mkdir(0o555)
+    cases = [
+        (read_only, f"PermissionError: {read_only} is read-only"),
+        (closed / "new", f"PermissionError: no permission to write to the folder {closed}"),
+    ]
+    for target, message in cases:
+        refused = run_bound("-c", CLAIM, target)
+        assert refused.returncode == 1
+        assert refused.stderr.splitlines()[-1] == message
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["closed", "file"]

@@ -35,7 +35,7 @@ def frames(text, rows=100, kind="csv", **options):
         (b"a,b\n1,2\n3,\xff\n", "line 3, byte 11 of the file: 0xff is not valid utf-8"),
         (b"a,b\n1,2\n\xe2\x82", "line 3, byte 9 of the file: 0xe2 is not valid utf-8"),
         (b"a," + b"x" * 100_000 + b"\n1,2\n", "the name of column 2 has 100,000 characters"),
-        (b"a,a\n1,2\n", r"duplicate column name 'a' \(1 and 2\)"),
+        (b"a,a\n1,2\n", r"duplicate column name 'a' \(columns 1 and 2\)"),
         (b"a, \n1,2\n", "column 2 has no name"),
         (b"\xef\xbb\xbf\n", "is empty"),
         (b"\n\na,b\n1,2\n", "line 1 is empty"),

@@ -14,7 +14,7 @@ from dplan.tables.chunks import chunks, kind_of_file
 
 DATES = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y", "%Y/%m/%d", "%d.%m.%y")
 TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S", "T%H:%M:%SZ", "T%H:%M:%S.%f", "T%H:%M:%S+02:00")
-ACCEPTED = ("is not a number, while", "no feature columns left", "is not finite")
+ACCEPTED = ("is not a number, but", "no feature columns left", "is not finite")
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=6)
 NASTY = st.sampled_from(
     ['say "hi"', "a,b", "a;b", "tab\tx", "line\nbreak", "line\r\nbreak", " x ", "NA", "Ü", '"', "'"]

@@ -119,7 +119,7 @@ def test_a_model_without_a_table_is_refused(model, tmp_path):
     with pytest.raises(ModelFileError, match="not fitted on a table"):
         TableModel.load(path)
     _saving.save(path, model.detector, preparation=model.preparation.to_state())
-    with pytest.raises(ModelFileError, match="not fitted on a table"):
+    with pytest.raises(ModelFileError, match="rows of the training table are missing"):
         TableModel.load(path)
     arrays = {
         "background": model.background[:, :-1].copy(),

@@ -120,7 +120,7 @@ def score_in_blocks(
     for start in range(0, len(scores), max(size, 1)):
         stopping.check()
         piece = slice(start, start + size)
-        chunk = np.ascontiguousarray(X[piece] if rows is None else X[rows[piece]])
+        chunk = np.ascontiguousarray(X[piece] if rows is None else np.take(X, rows[piece], axis=0))
         if not scale_rows(chunk, low, inverse, block):
             assert_all_finite(X, input_name="X")  # raises with a description of the value
         scores[piece] = score(block[: len(chunk)])

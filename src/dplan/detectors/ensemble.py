@@ -1,7 +1,7 @@
 """DPLANEnsemble: an ensemble of agents and unsupervised explorers. Not from the paper."""
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from threading import Event
 from typing import Any, NamedTuple
@@ -180,20 +180,25 @@ class DPLANEnsemble(FittedEnsemble):
         train_one = partial(self._member, X, unlabelled, reference, earlier, stop)
         forest = grown_forest(reference, int(self.n_trees), int(self.tree_size), rng)
         explorers = Explorers(neighbours, *forest)
+<<<<<<< HEAD
         exploring = as_members(explorers, reference)
+=======
+>>>>>>> main
         agents: list[Member] = []
         # Results are collected in the order of submission, so threads do not affect them.
         with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as pool:
+            exploring = pool.submit(as_members, explorers, usual)
             running = [pool.submit(train_one, job) for job in jobs]
             try:
                 for finished in running:
                     # Wait briefly: with polars' signal handlers, Ctrl-C is only handled between waits.
-                    while wait([finished], timeout=0.2).not_done:
+                    needed: list[Future[Any]] = [exploring, finished]
+                    while wait(needed, timeout=0.2).not_done:
                         pass
                     agents.append(finished.result())
                     # Set all attributes at once, so that a failed fit leaves the detector unchanged.
                     self.neighbours_, self.forest_, self.average_path_length_ = explorers
-                    self._assemble(agents, exploring)
+                    self._assemble(agents, exploring.result())
                     if self._record(held_out_error=agents[-1].error):
                         break
             finally:
@@ -202,6 +207,13 @@ class DPLANEnsemble(FittedEnsemble):
                     waiting.cancel()
         neighbour_rows: Indices = samples.ravel()
         return neighbour_rows
+
+    def _reference_scores(self, X: NDArray[np.floating], rows: Indices) -> NDArray[np.float64]:
+        # A row's score does not depend on the rows beside it, so threads do not affect it either.
+        n_threads = effective_n_jobs(self.n_jobs)
+        with ThreadPoolExecutor(n_threads) as pool:
+            parts = pool.map(partial(super()._reference_scores, X), np.array_split(rows, n_threads))
+            return np.concatenate(list(parts))
 
     def _jobs(self, labelled: Indices, rng: np.random.Generator) -> Iterator[Job]:
         """Assign training data to each agent; kinds alternate, so that a stopped fit has some of each."""

@@ -1,0 +1,79 @@
+"""Write the version constraints of the two environments that the tests run in.
+
+    python tools/constraints.py lowest    the lower bounds in pyproject.toml
+    python tools/constraints.py ci        what is installed in this environment, after its tests have passed
+
+Both are for  pip install -c constraints/….txt -e '.[dev]'.
+"""
+
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import distribution
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+PROJECT = Path(__file__).parents[1]
+FOLDER = PROJECT / "constraints"
+EXAMPLE_NEEDS = Requirement("stable-baselines3")
+
+
+def declared() -> dict[str, list[Requirement]]:
+    """Return what pyproject.toml requires: always, under "", and for each of the extras."""
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    groups = {"": project["dependencies"], **project["optional-dependencies"]}
+    return {
+        extra: [r for r in map(Requirement, texts) if r.name != project["name"]]
+        for extra, texts in groups.items()
+    }
+
+
+def lowest() -> str:
+    """Return the lower bounds in pyproject.toml as constraints."""
+    return _lines(
+        f"{requirement.name}{str(requirement.specifier).replace('>=', '==')}"
+        for requirements in declared().values()
+        for requirement in requirements
+    )
+
+
+def installed() -> str:
+    """Return the installed versions of everything that development needs, directly or not."""
+    found: dict[str, str] = {}
+    queue = [Requirement("dplan-ad[dev]"), EXAMPLE_NEEDS]
+    done: set[tuple[str, frozenset[str]]] = set()
+    while queue:
+        requirement = queue.pop()
+        name, extras = canonicalize_name(requirement.name), frozenset(requirement.extras)
+        # There are several builds of each version of torch, for processors and for graphics cards; .ci/run installs it.
+        if name == "torch" or (name, extras) in done:
+            continue
+        done.add((name, extras))
+        package = distribution(name)
+        found[name] = package.version
+        queue += _needed(package.requires or [], extras)
+    del found["dplan-ad"]
+    return _lines(f"{name}=={version}" for name, version in found.items())
+
+
+def _needed(texts: list[str], extras: frozenset[str]) -> Iterator[Requirement]:
+    for requirement in map(Requirement, texts):
+        marker = requirement.marker
+        if marker is None or any(marker.evaluate({"extra": extra}) for extra in ("", *extras)):
+            yield requirement
+
+
+def _lines(constraints: Iterator[str]) -> str:
+    return "".join(f"{line}\n" for line in sorted(constraints))
+
+
+def main(which: str) -> None:
+    """Write one of the two files."""
+    write = {"lowest": lowest, "ci": installed}[which]
+    (FOLDER / f"{which}.txt").write_text(write(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
