@@ -227,17 +227,12 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return -self.anomaly_score(X)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compare scores with the threshold; negative values are anomalies.
+        """Return ``score_samples(X) - offset_``; negative values are anomalies.
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_columns)
-            Rows with the columns of the training table.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            ``score_samples(X) - offset_``.
+        X
+            As in `anomaly_score`.
         """
         return self.score_samples(X) - self.offset_
 
@@ -334,7 +329,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         self.score_quantiles_ = np.quantile(scores, _SHARES)
 
     def _reference_scores(self, X: NDArray[np.floating], rows: Indices) -> NDArray[np.float64]:
-        """Return the scores of some training rows by number."""
+        """Return the scores of the training rows with these indices."""
         return self._in_blocks(X, self._score, rows)
 
     def _percentile_of(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -180,14 +180,10 @@ class DPLANEnsemble(FittedEnsemble):
         train_one = partial(self._member, X, unlabelled, reference, earlier, stop)
         forest = grown_forest(reference, int(self.n_trees), int(self.tree_size), rng)
         explorers = Explorers(neighbours, *forest)
-<<<<<<< HEAD
-        exploring = as_members(explorers, reference)
-=======
->>>>>>> main
         agents: list[Member] = []
         # Results are collected in the order of submission, so threads do not affect them.
         with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as pool:
-            exploring = pool.submit(as_members, explorers, usual)
+            exploring = pool.submit(as_members, explorers, reference)
             running = [pool.submit(train_one, job) for job in jobs]
             try:
                 for finished in running:
@@ -209,7 +205,7 @@ class DPLANEnsemble(FittedEnsemble):
         return neighbour_rows
 
     def _reference_scores(self, X: NDArray[np.floating], rows: Indices) -> NDArray[np.float64]:
-        # A row's score does not depend on the rows beside it, so threads do not affect it either.
+        # A row's score does not depend on the other rows, so threads do not affect it either.
         n_threads = effective_n_jobs(self.n_jobs)
         with ThreadPoolExecutor(n_threads) as pool:
             parts = pool.map(partial(super()._reference_scores, X), np.array_split(rows, n_threads))
