@@ -13,7 +13,7 @@ from dplan._kernels.forest import (
     isolation_scores,
     new_forest,
 )
-from dplan.agent.intrinsic import AS_THEY_ARE, RANK, RAW, intrinsic_reward, new_novelty, refresh, rescale
+from dplan.agent.intrinsic import RANK, RAW, UNSCALED, intrinsic_reward, new_novelty, refresh, rescale
 from tests.agent.worlds import make_agent, make_world
 
 
@@ -81,7 +81,7 @@ def test_rescaling_by_rank_and_not_at_all():
     scores = np.array([0.3, 0.41, 0.6, 0.7], dtype=np.float32)
     usual = np.array([0.4, 0.42, 0.5, 0.6], dtype=np.float32)
     assert rescale(scores, usual, RANK).tolist() == [0, 0.25, 0.75, 1]
-    assert rescale(scores, usual, AS_THEY_ARE).tolist() == scores.tolist()
+    assert rescale(scores, usual, UNSCALED).tolist() == scores.tolist()
 
 
 def test_rewards_by_rank_are_spread_evenly_and_order_rows_as_minmax_does():
@@ -106,7 +106,7 @@ def test_a_forest_on_raw_rows_does_not_ask_the_network():
     assert rewards[0] == rewards[1]
     np.testing.assert_allclose(
         rewards[0][20:],
-        rescale(isolation_scores(raw.forest, world.rows[20:620]), raw.usual),
+        rescale(isolation_scores(raw.forest, world.rows[20:620]), raw.reference_scores),
         atol=1e-6,
     )
 

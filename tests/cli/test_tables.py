@@ -166,7 +166,7 @@ WRONG = {
     "senseless parameter": (
         ["--label", "verdict", "--anomaly", "fraud", "--set", "n_steps=-1"],
         1,
-        "at least 1",
+        "must be an integer >= 1",
     ),
     "no label": ([], 2, "Missing option '--label'"),
 }

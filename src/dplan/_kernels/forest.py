@@ -49,7 +49,7 @@ def new_forest(n_trees: int, tree_size: int) -> Forest:
 
 
 def grow(forest: Forest, tree: int, sample: Floats, rng: np.random.Generator) -> None:
-    """Split the sample at random units and values until every row stands alone or the tree is deep enough."""
+    """Split the sample at random units and values until every row is isolated or the depth limit is reached."""
     one = slice(tree, tree + 1)
     arrays = forest.features[one], forest.thresholds[one], forest.path_lengths[one]
     _grow_some(*arrays, sample, len(sample), 0, _NO_NETWORK, _NO_LAYERS, rng)
@@ -146,7 +146,7 @@ def isolation_scores(forest: Forest, embedded: Floats) -> Floats:
     """Return iForest's score 2^(-E[h] / c(ψ)) of each embedded row, in (0, 1]; higher is easier to isolate."""
     n_rows, n_units = embedded.shape
     n_trees, n_inner = forest.features.shape
-    usual = n_trees * max(average_path_length(forest.tree_size), 1.0)
+    normaliser = n_trees * max(average_path_length(forest.tree_size), 1.0)
     scores = np.empty(n_rows, dtype=np.float32)
     nodes, totals = np.empty(_BLOCK_ROWS, dtype=np.int32), np.empty(_BLOCK_ROWS, dtype=np.float32)
     # Some rows are walked down a tree before the next tree, so that both stay in the processor's nearest cache.
@@ -170,7 +170,7 @@ def isolation_scores(forest: Forest, embedded: Floats) -> Floats:
             for row in range(n_block):
                 totals[row] += path_lengths[np.uint32(nodes[row] - n_inner)]
         for row in range(n_block):
-            scores[start + row] = 2 ** (-totals[row] / usual)
+            scores[start + row] = 2 ** (-totals[row] / normaliser)
     return scores
 
 

@@ -20,8 +20,8 @@ from dplan.agent.environment import World
 RESCALING_ROWS = 5_000
 
 # How isolation scores become rewards, and what the forest sees. Integers, for compiled code.
-MINMAX, RANK, AS_THEY_ARE = 0, 1, 2
-SCALINGS = {"minmax": MINMAX, "rank": RANK, "none": AS_THEY_ARE}
+MINMAX, RANK, UNSCALED = 0, 1, 2
+SCALINGS = {"minmax": MINMAX, "rank": RANK, "none": UNSCALED}
 EMBEDDED, RAW = 0, 1
 FEATURES = {"embedding": EMBEDDED, "raw": RAW}
 
@@ -31,7 +31,7 @@ class Novelty(NamedTuple):
 
     forest: Forest
     frozen: Floats  # a copy of θ, which contains θ̂^e
-    usual: Floats  # isolation scores of rows of D^u, in ascending order
+    reference_scores: Floats  # isolation scores of rows of D^u, in ascending order
     rewards: Floats  # r^i per row of the world, NaN until the row is visited
     nodes: NDArray[np.int32]  # memory for walking one row down all trees
     scaling: int
@@ -50,7 +50,7 @@ def new_novelty(
     return Novelty(
         forest=new_forest(n_trees, min(tree_size, world.n_unlabelled)),
         frozen=theta.copy(),
-        usual=np.zeros(min(RESCALING_ROWS, world.n_unlabelled), dtype=np.float32),
+        reference_scores=np.zeros(min(RESCALING_ROWS, world.n_unlabelled), dtype=np.float32),
         rewards=np.full(world.n_labelled + world.n_unlabelled, np.nan, dtype=np.float32),
         nodes=np.zeros(n_trees, dtype=np.int32),
         scaling=scaling,
@@ -67,7 +67,7 @@ def intrinsic_reward(novelty: Novelty, world: World, sizes: Sizes, row: int) -> 
         if novelty.features == EMBEDDED:
             seen = embed(novelty.frozen, sizes, seen)
         score = isolation_score(novelty.forest, seen[0], novelty.nodes)
-        novelty.rewards[row] = _rescaled(score, novelty.usual, novelty.scaling)
+        novelty.rewards[row] = _rescaled(score, novelty.reference_scores, novelty.scaling)
     return float(novelty.rewards[row])
 
 
@@ -87,44 +87,46 @@ def refresh(novelty: Novelty, world: World, theta: Floats, sizes: Sizes, rng: np
         everything = np.concatenate([embed(theta, sizes, piece) for piece in pieces])
         grow_on_stretches(forest, everything, world.n_unlabelled, theta, sizes[:0], rng)
 
-    scores = isolation_scores(forest, _seen(novelty, sizes, unlabelled[: len(novelty.usual)]))
-    novelty.usual[:] = np.sort(scores)
+    scores = isolation_scores(
+        forest, _forest_input(novelty, sizes, unlabelled[: len(novelty.reference_scores)])
+    )
+    novelty.reference_scores[:] = np.sort(scores)
     novelty.rewards[:] = np.nan
-    novelty.rewards[first : first + len(scores)] = rescale(scores, novelty.usual, novelty.scaling)
+    novelty.rewards[first : first + len(scores)] = rescale(scores, novelty.reference_scores, novelty.scaling)
 
 
-def _seen(novelty: Novelty, sizes: Sizes, rows: Floats) -> Floats:
+def _forest_input(novelty: Novelty, sizes: Sizes, rows: Floats) -> Floats:
     """Return what the forest sees of rows: ψ(s; θ̂^e), or the rows themselves."""
     return rows if novelty.features == RAW else embed(novelty.frozen, sizes, rows)
 
 
 @compiled_exactly
-def rescale(scores: Floats, usual: Floats, scaling: int = MINMAX) -> NDArray[np.float32]:
+def rescale(scores: Floats, reference_scores: Floats, scaling: int = MINMAX) -> NDArray[np.float32]:
     """Rescale isolation scores to [0, 1], given the scores of D^u in ascending order.
 
     MINMAX scales by the lowest and highest score of D^u and clips; RANK returns the share of D^u with a lower score.
-    AS_THEY_ARE changes nothing: isolation scores are in (0, 1] already, but most are close to 0.5.
+    UNSCALED changes nothing: isolation scores are in (0, 1] already, but most are close to 0.5.
     """
     rescaled = np.empty(len(scores), dtype=np.float32)
     for i in range(len(scores)):
-        rescaled[i] = _rescaled(scores[i], usual, scaling)
+        rescaled[i] = _rescaled(scores[i], reference_scores, scaling)
     return rescaled
 
 
 @compiled_exactly
-def _rescaled(score: np.float32, usual: Floats, scaling: int) -> float:
-    if scaling == AS_THEY_ARE:
+def _rescaled(score: np.float32, reference_scores: Floats, scaling: int) -> float:
+    if scaling == UNSCALED:
         return float(score)
     if scaling == RANK:
-        low, high = 0, len(usual)  # between which the number of lower scores lies
+        low, high = 0, len(reference_scores)  # between which the number of lower scores lies
         while low < high:
             middle = (low + high) // 2
-            if usual[middle] < score:
+            if reference_scores[middle] < score:
                 low = middle + 1
             else:
                 high = middle
-        return low / len(usual)
-    lowest, highest = usual[0], usual[len(usual) - 1]
+        return low / len(reference_scores)
+    lowest, highest = reference_scores[0], reference_scores[len(reference_scores) - 1]
     if not highest > lowest:  # every row of D^u looks the same, and none is novel
         return 0.0
     return min(max(float((score - lowest) / (highest - lowest)), 0.0), 1.0)

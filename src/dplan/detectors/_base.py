@@ -3,9 +3,7 @@
 ``docs/adding-a-detector.md`` shows how to write a detector.
 """
 
-import inspect
 import logging
-import re
 import sys
 import time
 from abc import abstractmethod
@@ -31,6 +29,7 @@ from dplan.detectors._checks import (
     check_number,
     usable_labels,
 )
+from dplan.detectors._docstrings import with_common_parameters
 from dplan.detectors._saving import COLUMNS, Array, Field, Number, save
 from dplan.detectors._terms import ScoreTerm, Term
 from dplan.exceptions import NonFiniteScoreError
@@ -43,31 +42,6 @@ Indices = NDArray[np.int64]
 # Threshold and percentiles are quantiles of the scores of unlabelled rows; this many rows are enough.
 _REFERENCE_ROWS = 50_000
 _SHARES = np.linspace(0, 1, 1001)
-
-_COMMON_PARAMETERS = {
-    "scale": """scale : bool, default=True
-    Scale every column to [0, 1] using the training rows.""",
-    "contamination": """contamination : float, default=0.02
-    Fraction of rows like the unlabelled ones that `predict` reports as anomalies. Only affects the threshold.""",
-    "random_state": """random_state : int, RandomState, Generator or None, default=None
-    Seed. The same seed gives bit-identical results.""",
-    "callback": """callback : callable or None, default=None
-    Called after each {round_name} as ``callback(detector, metrics)``. The detector can already score rows; `metrics`
-    is the latest entry of `history_`. If it returns True, training stops.""",
-    "verbose": """verbose : int, default=0
-    If non-zero, print one line per {round_name}, or log it if the logger "dplan" is set up.""",
-}
-
-
-def _with_common_parameters(doc: str | None, round_name: str) -> str | None:
-    """Add the common parameters that the Parameters section of a docstring does not describe itself."""
-    head, heading, rest = inspect.cleandoc(doc or "").partition("Parameters\n----------\n")
-    if not heading:
-        return doc
-    own, *others = re.split(r"\n\n(?=\w+\n---)", rest, maxsplit=1)
-    missing = [text for name, text in _COMMON_PARAMETERS.items() if not re.search(rf"(?m)^{name} :", own)]
-    parameters = "\n".join([own.rstrip(), *missing]).replace("{round_name}", round_name)
-    return "\n\n".join([head + heading + parameters, *others])
 
 
 class MemberKind(NamedTuple):
@@ -111,7 +85,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         """Make the constructor from the annotated fields, and document the parameters that all detectors have."""
         super().__init_subclass__(**options)
         dataclass(kw_only=True, eq=False, repr=False)(cls)
-        cls.__doc__ = _with_common_parameters(cls.__doc__, cls.round_name)
+        cls.__doc__ = with_common_parameters(cls.__doc__, cls.round_name)
 
     @abstractmethod
     def _check_parameters(self) -> None:

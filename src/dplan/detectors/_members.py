@@ -60,7 +60,7 @@ def standardised(
     kind: str,
     theta: Floats | None,
     trees: Trees | None,
-    usual: NDArray[np.floating],
+    reference: NDArray[np.floating],
     held_out: NDArray[np.floating],
 ) -> Member:
     """Return a member, given its scores of unlabelled rows and of held-out anomalies.
@@ -74,12 +74,12 @@ def standardised(
     >>> member.middle, member.spread, round(member.error, 3)
     (50.0, 40.0, 0.05)
     """
-    usual = usual.astype(np.float64)
-    middle, high = np.quantile(usual, [0.5, 0.9])
-    spread = max(high - middle, 0.1 * usual.std())  # most rows may be equal, for trees especially
-    ordered = np.sort(usual)
+    reference = reference.astype(np.float64)
+    middle, high = np.quantile(reference, [0.5, 0.9])
+    spread = max(high - middle, 0.1 * reference.std())  # most rows may be equal, for trees especially
+    ordered = np.sort(reference)
     below = 0.5 * (np.searchsorted(ordered, held_out) + np.searchsorted(ordered, held_out, side="right"))
-    error = 1.0 - float(below.mean()) / len(usual) if len(held_out) else np.nan
+    error = 1.0 - float(below.mean()) / len(reference) if len(held_out) else np.nan
     spread = float(spread) or 1.0
     return Member(kind, theta, trees, float(middle), spread, error)
 

@@ -172,18 +172,18 @@ class DPLANEnsemble(FittedEnsemble):
         labelled, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
         if len(labelled) == 0:
             labelled, unlabelled = labelled_or_pseudo_anomalies(self._arrange(X), labels, rng)
-        samples, reference = draw_rows(unlabelled, rng)
-        usual = self._arrange(X, reference)
+        samples, reference_rows = draw_rows(unlabelled, rng)
+        reference = self._arrange(X, reference_rows)
         neighbours = self._arrange(X, samples.ravel()).reshape(*samples.shape, X.shape[1])
         jobs = list(self._jobs(rng.permutation(labelled), rng))
         stop = Event()
-        train_one = partial(self._member, X, unlabelled, usual, earlier, stop)
-        forest = grown_forest(usual, int(self.n_trees), int(self.tree_size), rng)
+        train_one = partial(self._member, X, unlabelled, reference, earlier, stop)
+        forest = grown_forest(reference, int(self.n_trees), int(self.tree_size), rng)
         explorers = Explorers(neighbours, *forest)
         agents: list[Member] = []
         # Results are collected in the order of submission, so threads do not affect them.
         with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as pool:
-            exploring = pool.submit(as_members, explorers, usual)
+            exploring = pool.submit(as_members, explorers, reference)
             running = [pool.submit(train_one, job) for job in jobs]
             try:
                 for finished in running:
@@ -226,7 +226,7 @@ class DPLANEnsemble(FittedEnsemble):
         self,
         X: NDArray[np.floating],
         unlabelled: Indices,
-        usual: Floats,
+        reference: Floats,
         earlier: Sequence[Floats],
         stop: Event,
         job: Job,
@@ -239,8 +239,11 @@ class DPLANEnsemble(FittedEnsemble):
         held_out = self._arrange(X, job.held_out)
         if job.kind == "trees":
             trees = boosted_trees(rows, known, int(self.n_rounds), job.rng)
-            usual_scores, held_out_scores = sum_of_leaves(trees, usual), sum_of_leaves(trees, held_out)
-            return standardised(job.kind, None, trees, usual_scores, held_out_scores)
+            reference_scores, held_out_scores = (
+                sum_of_leaves(trees, reference),
+                sum_of_leaves(trees, held_out),
+            )
+            return standardised(job.kind, None, trees, reference_scores, held_out_scores)
         place = 2 * job.number + (job.kind == "fast")
         agent = self._agent(job.kind, lambda *_: stop.is_set())
         # Rows are already checked and scaled, and an agent needs no threshold, so `fit` is not called.
@@ -252,7 +255,7 @@ class DPLANEnsemble(FittedEnsemble):
         )
         values = [
             product.outputs(agent.weights_, agent.layer_sizes_, part)[:, ANOMALOUS]
-            for part in (usual, held_out)
+            for part in (reference, held_out)
         ]
         check_not_diverged(values[0], type(self).__name__)
         return standardised(job.kind, agent.weights_, None, *values)
