@@ -1,8 +1,8 @@
 """Algorithm 1: training DPLAN.
 
-`train` runs the episodes and `run_steps` the steps between two updates; comments give the algorithm's line numbers. Steps
-are counted from 0 over the whole training, including the warm-up. All random numbers come from one generator that is
-passed in, so the same data, settings and seed give the same agent.
+`train` runs the episodes and `run_steps` the steps between two updates; comments give the algorithm's line numbers.
+Steps are counted from 0 over the whole training, including the warm-up. All random numbers come from one generator
+that is passed in, so the same data, settings and seed give the same agent.
 """
 
 from collections.abc import Iterator
