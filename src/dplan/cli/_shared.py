@@ -8,7 +8,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -191,7 +191,9 @@ def _bar(*columns: Any) -> Iterator[Progress]:
 
     console = Console(stderr=True)
     every = (TextColumn("{task.description}", markup=False), BarColumn(), *columns, TimeRemainingColumn())
-    with Progress(*every, console=console, disable=not console.is_terminal, transient=True) as bar:
+    bar = Progress(*every, console=console, disable=not console.is_terminal, transient=True)
+    # Before rich 15, a bar that is not shown prints an empty line when it ends.
+    with bar if console.is_terminal else nullcontext():
         yield bar
 
 
