@@ -455,7 +455,8 @@ def test_sigterm_cleans_up(csv, tmp_path):
     with subprocess.Popen(fitting, stderr=subprocess.PIPE) as process:
         while not (tmp_path / ".m.dplan.lock").exists():
             time.sleep(0.02)
-        time.sleep(0.3)  # a signal in the instant in which the lock appears may leave it behind, which is harmless
+        # A signal in the very moment in which the lock appears may leave it behind, which is harmless.
+        time.sleep(0.3)
         process.terminate()
         assert process.wait(60) == 143
     assert [path.name for path in tmp_path.iterdir()] == ["payments.csv"]
