@@ -57,7 +57,7 @@ def methods(table: Table) -> list[str]:
 
 
 def result(table: Table, measure: str, data_set: str, method: str) -> Published | None:
-    """Return a published result, or None if there is none.
+    """Return a published result, or None if the paper does not report it.
 
     Examples
     --------

@@ -117,7 +117,7 @@ class Results:
     def matrix(
         self, suite: str, protocol: str, metric: str, datasets: list[str], methods: list[str]
     ) -> NDArray[np.float64]:
-        """Return means over the runs, one row per data set and one column per method, NaN if there is none."""
+        """Return means over the runs, one row per data set and one column per method, NaN where results are missing."""
         groups = self.groups(suite, protocol, metric)
         missing = Spread(np.nan, np.nan, 0)
         rows = [[groups.get((name, None, method), missing).mean for method in methods] for name in datasets]

@@ -19,7 +19,7 @@ _MAX_DEPTH = 4  # levels of subfolders that are searched
 _MAX_NESTED_ZIPS = 2
 _MAX_BYTES = 1 << 30  # no file of the four data sets is nearly as large
 # What zipfile and gzip raise for damaged files, for encrypted ones and for unknown kinds of compression.
-_UNREADABLE = (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile, RuntimeError, NotImplementedError)
+_UNREADABLE = (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile, RuntimeError)
 
 # The publishers' names of the files that make up each data set.
 RAW_FILES: Mapping[str, tuple[str, ...]] = {

@@ -5,6 +5,7 @@ detector returns its terms from `_terms`. A detector without terms is explained 
 exported.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -33,12 +34,12 @@ class Replacing(NamedTuple):
     n_features: int
 
 
-class Term:
+class Term(ABC):
     """One term of a score. Subclasses implement `values`, and override `changes` where there is a faster way."""
 
+    @abstractmethod
     def values(self, rows: Floats) -> NDArray[np.floating]:
         """Return the value of the term for each scaled row."""
-        raise NotImplementedError
 
     def changes(self, replacing: Replacing) -> Changes:
         """Return mean changes of the value, as (2, rows, features).
@@ -61,9 +62,12 @@ class Term:
         means[1] -= self.values(rows)[:, None]
         return means
 
-    def to_onnx(self, graph: Any, rows: str) -> str:
-        """Add nodes to a `dplan.tables.onnx.Graph`, given the name of scaled rows; return the name of the values."""
-        raise NotImplementedError
+    def to_onnx(self, graph: Any, rows: str) -> str | None:
+        """Add nodes to a `dplan.tables.onnx.Graph`, given the name of scaled rows; return the name of the values.
+
+        None means that the term cannot be exported.
+        """
+        return None
 
 
 def in_pieces(changes: Callable[[Replacing], Changes], replacing: Replacing, n_cells: int) -> Changes:

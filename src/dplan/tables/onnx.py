@@ -227,11 +227,14 @@ def _score(graph: Graph, detector: Detector, features: str) -> str:
     halved = graph.add("Mul", graph.wide(features), graph.constant(np.array(0.5)))
     centred = graph.add("Sub", halved, graph.constant(detector.column_low_))
     rows = graph.add("Cast", graph.add("Mul", centred, graph.constant(detector.column_inverse_)), to=1)
-    try:
-        score, *others = [term.to_onnx(graph, rows) for term in detector._terms()]
-    except NotImplementedError as error:
-        raise TypeError(f"{type(detector).__name__} cannot be exported to ONNX") from error
+    terms: list[str] = []
+    for term in detector._terms():
+        values = term.to_onnx(graph, rows)
+        if values is None:
+            raise TypeError(f"{type(detector).__name__} cannot be exported to ONNX")
+        terms.append(values)
+    score, *others = terms
     # In float64: the medians of members can be far larger than the score, and float32 would round them.
-    for term in others:
-        score = graph.add("Add", score, term)
+    for other in others:
+        score = graph.add("Add", score, other)
     return graph.add("Cast", score, to=1)  # to float32

@@ -41,7 +41,7 @@ class Source(NamedTuple):
     datasets, methods : list of str
         The same for all sources.
     table : ndarray of shape (n_data_sets, n_methods)
-        Means over the runs, NaN if there is none.
+        Means over the runs, NaN for missing results.
     """
 
     name: str

@@ -43,7 +43,7 @@ def methods_of(results: Results, suite: str, protocol: str | None = None) -> lis
 
 
 def number_text(value: float | None, digits: int = 3, sign: bool = False) -> str:
-    """Format a number, or return a dash if there is none.
+    """Format a number; None becomes a dash.
 
     Examples
     --------
