@@ -66,13 +66,17 @@ class Kept(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Sums over the steps of an episode; kernels use their positions."""
+    """Sums over the steps of an episode."""
 
     reward: float
     loss: float
     learned: float  # steps
     anomalous: float  # actions
     labelled: float  # rows
+
+
+# Where kernels find them in an array.
+_REWARD, _LOSS, _LEARNED, _ANOMALOUS, _LABELLED = range(len(Sums._fields))
 
 
 class Episode(NamedTuple):
@@ -111,9 +115,8 @@ def train(
     if schedule.intrinsic_reward:
         refresh(novelty, world, agent.theta, agent.sizes, rng)
     nothing = np.empty((0, agent.sizes[-2]), dtype=np.float32)
-    known = np.full(
-        len(world.rows), np.nan, dtype=np.float32
-    )  # max_a Q̂(s, a; θ⁻) per row, cached because θ⁻ rarely changes
+    # max_a Q̂(s, a; θ⁻) per row, cached because θ⁻ rarely changes
+    known = np.full(len(world.rows), np.nan, dtype=np.float32)
     if not agent.target.any():
         known[:] = 0
     for first_step in range(0, schedule.n_steps, schedule.episode_steps):  # line 4
@@ -212,11 +215,11 @@ def run_steps(
         store(memory, step, row, action, reward, next_row, terminal, future)  # line 13
         if not still:
             draw_batch(memory, min(step + 1, len(memory.rows)), world, batch, actions, targets, rng)
-            sums[1] += learn(agent, batch, actions, targets, learning, rng)  # lines 14 to 16
-            sums[2] += 1
-        sums[0] += reward
-        sums[3] += action == ANOMALOUS
-        sums[4] += labelled
+            sums[_LOSS] += learn(agent, batch, actions, targets, learning, rng)  # lines 14 to 16
+            sums[_LEARNED] += 1
+        sums[_REWARD] += reward
+        sums[_ANOMALOUS] += action == ANOMALOUS
+        sums[_LABELLED] += labelled
         row = next_row
     return row
 
