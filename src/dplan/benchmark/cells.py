@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from dplan.benchmark.discovery import review
 from dplan.benchmark.methods import create, detector_class, method_names
-from dplan.benchmark.sources import AnyTask, data_version, load_task
+from dplan.benchmark.sources import AnyTask, data_version, load_review, load_task
 from dplan.metrics import RankedScores, precision_at
 
 __all__ = ["TOPS", "Cell", "evaluate", "identity", "metrics", "run_cell"]
@@ -99,6 +100,9 @@ def run_cell(cell: Cell, home: Path | None) -> dict[str, Any]:
     """Run a cell and return its results, or the traceback of the failure; never raises."""
     started = time.perf_counter()
     try:
+        if cell.suite == "discovery":
+            outcome = {"status": "done", **_review(cell, home)}
+            return {**outcome, "seconds": time.perf_counter() - started}
         task = _task(*cell.rows, home)
         watch = _Checkpoints(task) if cell.suite == "steps" else None
         parameters = {**cell.changed, **cell.parameters}
@@ -113,6 +117,13 @@ def run_cell(cell: Cell, home: Path | None) -> dict[str, Any]:
     except Exception as error:
         outcome = {"status": "failed", "error": repr(error), "traceback": traceback.format_exc()}
     return {**outcome, "seconds": time.perf_counter() - started}
+
+
+def _review(cell: Cell, home: Path | None) -> dict[str, Any]:
+    table = _review_table(cell.scenario, cell.seed, home)
+    assert cell.x is not None
+    with _thread_pools().limit(limits=1):
+        return review(cell.method, table, int(cell.x), cell.seed, **cell.changed)
 
 
 def evaluate(detector: Any, task: AnyTask) -> dict[str, Any]:
@@ -171,6 +182,9 @@ def metrics(task: AnyTask, scores: NDArray[np.floating]) -> dict[str, Any]:
 @cache
 def _thread_pools() -> Any:
     return ThreadpoolController()  # looking for all loaded libraries takes a while
+
+
+_review_table = lru_cache(maxsize=1)(load_review)
 
 
 @lru_cache(maxsize=1)

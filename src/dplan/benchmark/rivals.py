@@ -6,6 +6,7 @@ name            what it is
 `CatBoost`      CatBoost with its defaults, as ADGym ran it; needs the extra ``boost``
 `GaussianNB`    naive Bayes of scikit-learn, as ADGym ran it: the check that the splits are the same
 `Explorers`     the unsupervised explorers of `DPLANEnsemble` alone
+`Updated`       `DPLANEnsemble` that continues training with `partial_fit` whenever it is fitted again
 `AADForest`     coniferest's AADForest, a forest that learns from verdicts; needs the extra ``discovery``
 `PineForest`    coniferest's PineForest, likewise
 ==============  ========================================================================================
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from dplan.detectors.ensemble import DPLANEnsemble
 
-__all__ = ["RIVALS", "AADForest", "CatBoost", "Explorers", "GaussianNB", "PineForest"]
+__all__ = ["RIVALS", "AADForest", "CatBoost", "Explorers", "GaussianNB", "PineForest", "Updated"]
 
 Rows = NDArray[np.floating]
 Labels = NDArray[np.int64]
@@ -29,6 +30,7 @@ class Rival:
     """What the runner needs to know about a method besides `fit` and `anomaly_score`."""
 
     version = 1  # increased by hand when the same seed gives different scores
+    uses_labels = True
     _renamed: ClassVar[dict[str, str]] = {}
 
 
@@ -76,6 +78,7 @@ class Explorers(Rival):
     """The explorers of `DPLANEnsemble` alone, which use no labels."""
 
     version = DPLANEnsemble.version
+    uses_labels = False
 
     def __init__(self, random_state: int = 0, callback: Any = None) -> None:
         # Agents that learn nothing, and explorers that outweigh them.
@@ -96,6 +99,24 @@ class Explorers(Rival):
 
     def anomaly_score(self, X: Rows) -> Scores:
         """Return the weighted sum of the explorers' standardised scores."""
+        return self._ensemble.anomaly_score(X)
+
+
+class Updated(Rival):
+    """`DPLANEnsemble` that continues training when it is fitted again, as ``dplan update`` does."""
+
+    version = DPLANEnsemble.version
+
+    def __init__(self, random_state: int = 0, callback: Any = None, **parameters: Any) -> None:
+        self._ensemble = DPLANEnsemble(random_state=random_state, **parameters)
+
+    def fit(self, X: Rows, y: Labels) -> Self:
+        """Fit, or continue."""
+        self._ensemble.partial_fit(X, y)
+        return self
+
+    def anomaly_score(self, X: Rows) -> Scores:
+        """Return the scores of the ensemble."""
         return self._ensemble.anomaly_score(X)
 
 
@@ -139,5 +160,5 @@ class PineForest(_Coniferest):
 
 
 RIVALS: dict[str, Any] = {
-    rival.__name__: rival for rival in (CatBoost, GaussianNB, Explorers, AADForest, PineForest)
+    rival.__name__: rival for rival in (CatBoost, GaussianNB, Explorers, Updated, AADForest, PineForest)
 }

@@ -11,6 +11,8 @@ suite               what it repeats
 ``dimensions``      Figure 5: 10 to 320 hidden units
 ``speed``           seconds to fit and to score; these cells run one after another
 ``adgym``           ADGym's published splits of the ADBench tables: 5, 10 and 20 labels
+``unknown``         anomalies of unknown classes: 13 data sets and 9 KEEL tables, 5, 15 and 30 labels
+``discovery``       simulated reviews from a cold start: anomalies found after 20 to 300 verdicts
 ==================  ==============================================================================
 """
 
@@ -90,6 +92,26 @@ SUITES = {
         labels=(5, 10, 20),
         seeds=range(1, 4),
     ),
+    "unknown": Suite(
+        "Anomalies of unknown classes",
+        (*_DETECTORS, "Explorers", "CatBoost"),
+        of_the_paper=False,
+        labels=(5, 15, 30),
+    ),
+    "discovery": Suite(
+        "Discovery: anomalies found in a simulated review",
+        (
+            "DPLANEnsemble",
+            "Updated",
+            "DPLAN",
+            "LogisticBaseline",
+            "BoostedBaseline",
+            "IForest",
+            "AADForest",
+            "PineForest",
+        ),
+        of_the_paper=False,
+    ),
 }
 PAPER_SUITES = tuple(name for name, suite in SUITES.items() if suite.of_the_paper)
 
@@ -115,6 +137,8 @@ class Plan:
         Data sets or tables to run; empty for all of them.
     labels : tuple of int
         Numbers of labelled rows, for suites that set them; empty for those of the suite.
+    per_refit : tuple of int
+        Verdicts between two refits, for the suite ``discovery``; empty for ten and one.
     parameters : mapping
         Parameters that differ from a method's defaults, by method.
     quick : bool
@@ -128,6 +152,7 @@ class Plan:
     protocols: tuple[str, ...] = ("resampled",)
     datasets: tuple[str, ...] = ()
     labels: tuple[int, ...] = ()
+    per_refit: tuple[int, ...] = ()
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     quick: bool = False
 
@@ -142,6 +167,8 @@ class Plan:
             raise ValueError(f"runs must be at least 1, not {self.runs}")
         if any(count < 1 for count in self.labels):
             raise ValueError(f"labels must be at least 1, not {min(self.labels)}")
+        if any(count < 1 for count in self.per_refit):
+            raise ValueError(f"per_refit must be at least 1, not {min(self.per_refit)}")
 
     def seeds(self, suite: str) -> range:
         """Return the seeds of a suite."""
@@ -174,7 +201,7 @@ def cells_of(plan: Plan, home: Path | None = None) -> list[Cell]:
         methods = plan.methods if plan.methods and suite.accepts_methods else suite.methods
         protocols = plan.protocols if suite.of_the_paper else ("resampled",)
         for point in _points(name, plan, home):
-            dataset = _dataset_name(point.scenario)
+            dataset = _dataset_name(name, point.scenario)
             for protocol, seed, method in product(protocols, plan.seeds(name), methods):
                 if not _can_be_labelled(point, seed, home):
                     continue
@@ -196,11 +223,13 @@ def cells_of(plan: Plan, home: Path | None = None) -> list[Cell]:
     return cells
 
 
-def _dataset_name(id: str) -> str:
+def _dataset_name(suite: str, id: str) -> str:
     """Return the name of a scenario in the report: the first known class, or the table."""
-    if id.split("/")[0] in CATALOG:
-        return scenario_id(id).known[0]
-    return id.split("/")[1].removesuffix("-v1")
+    source, table = id.split("/")
+    if source not in CATALOG:
+        return table.removesuffix("-v1")
+    known = scenario_id(id).known[0]
+    return known if SUITES[suite].of_the_paper or source not in EMBEDDED else f"{known} (mini)"
 
 
 def _can_be_labelled(point: Point, seed: int, home: Path | None) -> bool:
@@ -222,8 +251,40 @@ def _points(suite: str, plan: Plan, home: Path | None) -> Iterator[Point]:
         _check("table", plan.datasets, there)
         for name, count in product(plan.datasets or there, labels):
             yield Point(f"adgym/{name}-v1", count, labels=count)
+    elif suite == "unknown":
+        for id, count in product(_unknown_ids(plan), labels):
+            yield Point(id, count, labels=count)
+    elif suite == "discovery":
+        changed = {"n_verdicts": 50} if plan.quick else {}
+        for id, count in product(
+            _review_ids(plan, home), plan.per_refit or ((10,) if plan.quick else (10, 1))
+        ):
+            yield Point(id, count, changed=changed)
     else:
         yield from _paper_points(suite, plan)
+
+
+def _unknown_ids(plan: Plan) -> Iterator[str]:
+    """Yield the paper's scenarios with one known class, then the KEEL tables."""
+    from dplan.datasets import keel
+
+    _check("data set", plan.datasets, (*CATALOG, *keel.NAMES))
+    for name in plan.datasets or (EMBEDDED if plan.quick else (*PAPER_DATASETS, *keel.NAMES)):
+        yield from (f"keel/{name}-v1",) if name in keel.NAMES else scenarios("one-class", name)
+
+
+def _review_ids(plan: Plan, home: Path | None) -> Iterator[str]:
+    """Yield the tables of the folder, then the paper's data sets that are there, then the embedded data."""
+    from dplan.datasets import loading, reviews
+
+    there = [] if plan.quick else reviews.tables(home)
+    _check("table or data set", plan.datasets, (*there, *CATALOG))
+    available = [name for name in PAPER_DATASETS if not plan.quick and loading.find(name, home) is not None]
+    for name in plan.datasets or (*there, *available, *EMBEDDED):
+        if name in there:
+            yield f"discovery/{name}-v1"
+        else:
+            yield from scenarios("one-class", name)[: 1 if plan.quick else None]
 
 
 def _paper_points(suite: str, plan: Plan) -> Iterator[Point]:

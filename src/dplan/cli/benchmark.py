@@ -63,6 +63,12 @@ class _WithSuites(click.Command):
     help="Labelled rows, for suites about few labels; may be repeated.  [default: as in the suite]",
 )
 @click.option(
+    "--per-refit",
+    multiple=True,
+    type=click.IntRange(min=1),
+    help="Verdicts between two refits, for the suite discovery; may be repeated.  [default: 10 and 1]",
+)
+@click.option(
     "--protocol",
     "protocols",
     multiple=True,
@@ -106,6 +112,7 @@ def run(
     runs: int | None,
     first_seed: int | None,
     labels: tuple[int, ...],
+    per_refit: tuple[int, ...],
     protocols: tuple[str, ...],
     datasets: tuple[str, ...],
     data_home: Path | None,
@@ -140,6 +147,7 @@ def run(
             runs=runs or (2 if quick else None),
             first_seed=first_seed,
             labels=tuple(dict.fromkeys(labels)),
+            per_refit=tuple(dict.fromkeys(per_refit)),
             protocols=tuple(dict.fromkeys(protocols)) or ("resampled",),
             datasets=tuple(dict.fromkeys(datasets)),
             quick=quick,

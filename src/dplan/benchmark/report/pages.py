@@ -21,8 +21,10 @@ from dplan._html.blocks import (
 )
 from dplan.benchmark import published
 from dplan.benchmark.report.adgym import adgym_chapter
+from dplan.benchmark.report.discovery import discovery_chapter
 from dplan.benchmark.report.findings import partial_data, summary
 from dplan.benchmark.report.tables import chapter
+from dplan.benchmark.report.unknown import unknown_chapter
 from dplan.benchmark.results import Results
 from dplan.benchmark.suites import PAPER_SUITES, SUITES
 from dplan.datasets import adgym
@@ -98,6 +100,10 @@ def report_blocks(results: Results, notes: str = "", data_home: str | Path | Non
                 yield Heading(f"Protocol {protocol}", 3)
             if suite == "adgym":
                 yield from adgym_chapter(results, adgym.published(data_home))
+            elif suite == "unknown":
+                yield from unknown_chapter(results)
+            elif suite == "discovery":
+                yield from discovery_chapter(results)
             else:
                 yield from chapter(results, suite, protocol)
     yield from _making(results)
