@@ -9,13 +9,14 @@ from dplan.benchmark.cells import identity
 from dplan.benchmark.methods import method_names
 from dplan.benchmark.suites import PAPER_SUITES, Plan, cells_of
 
-# The paper: 13 × 6, 42 × 4, 13 × 6 × 4, 13 × 5, 13, 13 × 6, 13 × 6
+# The paper: 13 × 6, 42 × 4, 13 × 6 × 4, 13 × 6, 13 × 3, 13 × 4, 13 × 6, 13 × 6
 SIZES = {
     "table2": 78,
     "known-classes": 168,
     "pollution": 312,
-    "ablation": 65,
-    "steps": 13,
+    "ablation": 78,
+    "steps": 39,
+    "subsample": 52,
     "dimensions": 78,
     "speed": 78,
 }

@@ -12,7 +12,8 @@
 `configuration`           what results depend on: library versions, data, machine
 `progress`                showing progress in the terminal
 `results`                 reading a journal back: means and deviations over the runs
-`statistics`              Wilcoxon, Friedman and Nemenyi tests
+`statistics`              Wilcoxon, Friedman and Nemenyi tests, correlations
+`checking`                checking a results file
 `report`                  the report as one HTML page and as Markdown
 ========================  =====================================================================
 """

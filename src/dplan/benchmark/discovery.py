@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan.benchmark.methods import create
-from dplan.benchmark.rivals import RIVALS
+from dplan.benchmark.rivals import RIVALS, Rival
 from dplan.datasets.reviews import ReviewTable
 
 __all__ = ["CHECKPOINTS", "VERDICTS", "review"]
@@ -90,7 +90,7 @@ def _fit_and_score(
     detector: Any, X: NDArray[np.floating], verdicts: NDArray[np.int64], clock: dict[str, float]
 ) -> NDArray[np.float64]:
     started = time.perf_counter()
-    detector.fit(X, verdicts)
+    detector.fit(X, verdicts if isinstance(detector, Rival) else np.maximum(verdicts, 0))
     fitted = time.perf_counter()
     scores: NDArray[np.float64] = detector.anomaly_score(X)
     clock["fit_seconds"] += fitted - started

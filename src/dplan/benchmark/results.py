@@ -90,7 +90,9 @@ class Results:
             for cell in self.cells
             for point in cell.get("curve", ())
         ]
-        self._curves = pl.DataFrame(points, schema={**_PLACE, "auc_pr": pl.Float64, "reward": pl.Float64})
+        self._curves = pl.DataFrame(
+            points, schema={**_PLACE, "auc_pr": pl.Float64, "auc_roc": pl.Float64, "reward": pl.Float64}
+        )
 
     @classmethod
     def read(cls, place: str | Path) -> "Results":

@@ -6,8 +6,9 @@ suite               what it repeats
 ``table2``          Table 2: 13 data sets, one known anomaly class each, six methods
 ``known-classes``   Figure 2: one to six known classes of UNSW-NB15 (7 + 35 data sets)
 ``pollution``       Figure 3: 2 to 12 % anomalies among the unlabelled rows of the 13 data sets
-``ablation``        Table 3: DPLAN's variants, and our control variant ``Uniform``
-``steps``           Figure 4: 100,000 steps of DPLAN, evaluated every 10,000 steps
+``ablation``        Table 3: DPLAN's variants, and our control variants ``Uniform`` and ``UniformERew``
+``steps``           Figure 4: 100,000 steps of DPLAN and our controls, evaluated every 10,000 steps
+``subsample``       from a uniform sampler to the published one: |S| = 1, 10, 100 and 1,000
 ``dimensions``      Figure 5: 10 to 320 hidden units
 ``speed``           seconds to fit and to score; these cells run one after another
 ``adgym``           ADGym's published splits of the ADBench tables: 5, 10 and 20 labels
@@ -76,13 +77,16 @@ _DETECTORS = (
     "LogisticBaseline",
     "BoostedBaseline",
 )
-_ABLATION = ("DPLAN", "ERew", "REnv", "DQN+", "Uniform")
+_ABLATION = ("DPLAN", "ERew", "REnv", "DQN+", "Uniform", "UniformERew")
 SUITES = {
     "table2": Suite("Table 2: one known anomaly class", _TABLE_2),
     "known-classes": Suite("Figure 2: more known anomaly classes", _LEARNING),
     "pollution": Suite("Figure 3: more anomalies among the unlabelled rows", _LEARNING),
     "ablation": Suite("Table 3: DPLAN and its variants", _ABLATION, accepts_methods=False),
-    "steps": Suite("Figure 4: more training steps", ("DPLAN",), accepts_methods=False),
+    "steps": Suite(
+        "Figure 4: more training steps", ("DPLAN", "Uniform", "UniformERew"), accepts_methods=False
+    ),
+    "subsample": Suite("Sampler: from uniform to published", ("DPLAN",), accepts_methods=False),
     "dimensions": Suite("Figure 5: size of the representation", ("DPLAN",), accepts_methods=False),
     "speed": Suite("Speed", _TABLE_2, alone=True),
     "adgym": Suite(
@@ -306,6 +310,9 @@ def _paper_points(suite: str, plan: Plan) -> Iterator[Point]:
                     yield Point(id, changed={"n_steps": 40_000})
                 else:
                     yield Point(id, parameters={"n_steps": 100_000})
+            elif suite == "subsample":
+                for size in (1, 1_000) if plan.quick else (1, 10, 100, 1_000):
+                    yield Point(id, size, {"subsample_size": size})
             elif suite == "dimensions":
                 for units in (10, 40, 160) if plan.quick else (10, 20, 40, 80, 160, 320):
                     yield Point(id, units, {"hidden_units": (units,)})

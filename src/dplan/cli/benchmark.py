@@ -194,6 +194,33 @@ def report(folder: Path, output: Path | None, name: str, data_home: Path | None)
         echo(f"Wrote {page}")
 
 
+@benchmark.command(epilog=examples("dplan benchmark check results-unknown --rerun 5"))
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--data-home", type=FOLDER, help=DATA_HOME)
+@click.option(
+    "--rerun",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Cells to run again and compare.",
+)
+def check(folder: Path, data_home: Path | None, rerun: int) -> None:
+    """Check the results in FOLDER: cells, metrics, data, and the rows behind a sample of the cells.
+
+    The exit code is 0 if nothing is wrong, even if cells are missing.
+    """
+    from dplan.benchmark.checking import check as check_results
+
+    checked = check_results(folder, data_home, rerun)
+    for problem in checked.problems:
+        echo(problem)
+    for (suite, method), count in checked.missing.items():
+        echo(f"{suite}: {method} lacks {count:,} cells")
+    echo(f"{checked.n_cells:,} cells checked, {len(checked.problems):,} problems found")
+    if checked.problems:
+        raise SystemExit(1)
+
+
 def _command_line() -> str:
     # Without the user's home folder, which is private.
     return shlex.join(["dplan", *sys.argv[1:]]).replace(str(Path.home()), "~")

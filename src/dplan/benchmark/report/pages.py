@@ -23,6 +23,7 @@ from dplan.benchmark import published
 from dplan.benchmark.report.adgym import adgym_chapter
 from dplan.benchmark.report.discovery import discovery_chapter
 from dplan.benchmark.report.findings import partial_data, summary
+from dplan.benchmark.report.reproduction import reproduction
 from dplan.benchmark.report.tables import chapter
 from dplan.benchmark.report.unknown import unknown_chapter
 from dplan.benchmark.results import Results
@@ -92,7 +93,9 @@ def report_blocks(results: Results, notes: str = "", data_home: str | Path | Non
     yield from summary(results)
     yield from _note_blocks(notes)
     for suite, about in SUITES.items():
-        protocols = results.protocols(suite)
+        protocols = (
+            results.protocols(suite) if suite != "subsample" else []
+        )  # in the chapter about the sampler
         if protocols:
             yield Heading(about.title)
         for protocol in protocols:
@@ -106,6 +109,7 @@ def report_blocks(results: Results, notes: str = "", data_home: str | Path | Non
                 yield from discovery_chapter(results)
             else:
                 yield from chapter(results, suite, protocol)
+    yield from reproduction(results)
     yield from _making(results)
 
 
