@@ -76,7 +76,7 @@ def publish(home, output, shift=0.0):
 
 def rows_below(markdown, heading):
     """The first table after a heading, by its first column."""
-    table = markdown.split(f"### {heading}\n")[1].split("\n\n")[1]
+    table = markdown.split(f"### {heading}\n")[1].split("\n\n")[0].strip()
     lines = [line.strip("| ").split(" | ") for line in table.splitlines()[2:]]
     return {line[0].replace("*", ""): [text.replace("*", "") for text in line[1:]] for line in lines}
 

@@ -1,9 +1,10 @@
 """Check a results file: that its cells exist, their metrics are possible, and the rows behind them agree."""
 
+import contextlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -103,18 +104,15 @@ def _cells_of_today(results: Results, home: Path | None) -> dict[tuple[str, str]
             runs=max(seeds) - min(seeds) + 1,
             first_seed=min(seeds),
             protocols=tuple(dict.fromkeys(record["protocol"] for record in own)),
-            datasets=tuple(dict.fromkeys(_dataset(record["scenario"]) for record in own)),
             labels=tuple(dict.fromkeys((*SUITES[suite].labels, *xs))) if SUITES[suite].labels else (),
-            per_refit=tuple(dict.fromkeys(xs)) if suite == "discovery" else (),
+            per_refit=xs if suite == "discovery" else (),
             quick=any("n_verdicts" in record.get("changed", {}) for record in own),
         )
-        found |= {identity(cell.record()): cell for cell in cells_of(plan, home)}
+        for dataset in dict.fromkeys(source_name(record["scenario"]).rpartition("/")[2] for record in own):
+            with contextlib.suppress(ValueError):  # not a data set of the suite, and so are its cells
+                for cell in cells_of(replace(plan, datasets=(dataset,)), home):
+                    found[identity(cell.record())] = cell
     return found
-
-
-def _dataset(scenario: str) -> str:
-    """Return the name that a plan has for the data of a scenario."""
-    return source_name(scenario).rpartition("/")[2]
 
 
 def _name(record: dict[str, Any]) -> str:
@@ -150,15 +148,17 @@ def _data_problems(results: Results, home: Path | None) -> Iterator[str]:
 
 def _row_problems(cells: Sequence[tuple[dict[str, Any], Cell]], home: Path | None) -> Iterator[str]:
     """Draw the rows behind some cells again, and compare their numbers."""
-    distinct = {cell.rows: (record, cell) for record, cell in cells}
-    for record, cell in _spread(list(distinct.values()), _MOST_TASKS):
-        if cell.suite == "discovery":
-            _, anomalous = load_review(cell.scenario, cell.seed, home)
+    by_rows: dict[Any, list[dict[str, Any]]] = {}
+    for record, cell in cells:
+        by_rows.setdefault((cell.suite == "discovery", cell.rows), []).append(record)
+    for (reviewed, rows), records in _spread(list(by_rows.items()), _MOST_TASKS):
+        if reviewed:
+            anomalous = load_review(*rows[:2], home).anomalous
             here = {"rows": len(anomalous), "anomalies": int(anomalous.sum())}
         else:
-            y_test = load_task(*cell.rows, home).y_test
+            y_test = load_task(*rows, home).y_test
             here = {"test_rows": len(y_test), "anomalies": int((y_test > 0).sum())}
-        for name, count in here.items():
+        for record, (name, count) in product(records, here.items()):
             if record.get(name, count) != count:
                 yield f"{_name(record)}: {name} is {record[name]}, should be {count}"
 
@@ -175,9 +175,7 @@ def _rerun_problems(record: dict[str, Any], outcome: dict[str, Any]) -> Iterator
                 yield f"{_name(record)}: {metric} is {record[metric]:.6f}, {outcome[metric]:.6f} when run again"
 
 
-def _spread(items: Sequence[Any], n: int) -> Iterable[Any]:
+def _spread(items: Sequence[Any], n: int) -> list[Any]:
     """Return up to n items, evenly spread."""
-    if n <= 0 or not items:
-        return ()
-    places = np.unique(np.linspace(0, len(items) - 1, min(n, len(items))).round().astype(int))
-    return islice((items[place] for place in places), n)
+    places = np.linspace(0, len(items) - 1, min(n, len(items))).round().astype(int)
+    return [items[place] for place in places]

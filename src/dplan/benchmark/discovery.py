@@ -66,11 +66,13 @@ def review(
     start = detector if method in RIVALS or not learns else create("IForest", random_state=seed)
     scores = _fit_and_score(start, X, verdicts, clock)
     refits = 1
-    while len(judged) < most and (verdicts > 0).sum() < anomalous.sum():
+    while True:
         order = np.argsort(np.where(verdicts == 0, -scores, np.inf), kind="stable")
         batch = order[: min(per_refit, most - len(judged))]
         judged.extend(batch.tolist())
         verdicts[batch] = np.where(anomalous[batch], 1, -1)
+        if len(judged) == most or (verdicts > 0).sum() == anomalous.sum():
+            break
         if learns and ((verdicts > 0).any() or start is detector):
             scores = _fit_and_score(detector, X, verdicts, clock)
             refits += 1
