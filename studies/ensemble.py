@@ -3,8 +3,8 @@
     python -m studies.ensemble [--results results] [--page docs/ensemble-results.md]
 
 Reads what ``dplan benchmark run`` (suites table2 and speed, protocol `resampled`) and ``python -m studies.parts``
-recorded, and prints it as Markdown. Results are over seeds 0 to 9; choices were made on seeds from 100 on. The records of
-nine other tables are from before the suite `unknown`, which runs the same tables with its own draws.
+recorded, and prints it as Markdown. Results are over seeds 0 to 9; choices were made on seeds from 100 on. The records
+of nine other tables are from before the suite `unknown`, which runs the same tables with its own draws.
 """
 
 import argparse
@@ -221,7 +221,10 @@ def outside_section(records: Sequence[dict[str, Any]]) -> Iterator[str]:
         ]
         seeds, tables = ({record[key] for record in chosen} for key in ("seed", "table"))
         yield f"## {len(tables)} other tables, {n_labels} labels"
-        yield f"The KEEL tables of the suite `unknown`, other draws, seeds {min(seeds)} to {max(seeds)}; AUC-PR / AUC-ROC."
+        yield (
+            f"The KEEL tables of the suite `unknown`, other draws, seeds {min(seeds)} to {max(seeds)}; "
+            "AUC-PR / AUC-ROC."
+        )
         rows = []
         for arm in dict.fromkeys(record["arm"] for record in chosen):
             own = [record for record in chosen if record["arm"] == arm]
