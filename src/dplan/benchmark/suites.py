@@ -86,7 +86,7 @@ SUITES = {
     "steps": Suite(
         "Figure 4: more training steps", ("DPLAN", "Uniform", "UniformERew"), accepts_methods=False
     ),
-    "subsample": Suite("Sampler: from uniform to published", ("DPLAN",), accepts_methods=False),
+    "subsample": Suite("Which sampler reproduces the paper?", ("DPLAN",), accepts_methods=False),
     "dimensions": Suite("Figure 5: size of the representation", ("DPLAN",), accepts_methods=False),
     "speed": Suite("Speed", _TABLE_2, alone=True),
     "adgym": Suite(

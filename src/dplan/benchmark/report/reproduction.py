@@ -11,6 +11,7 @@ from dplan.benchmark import published
 from dplan.benchmark.report.tables import METRICS, number_text, title_of
 from dplan.benchmark.results import Groups, Results
 from dplan.benchmark.statistics import correlations
+from dplan.benchmark.suites import SUITES
 
 __all__ = ["reproduction"]
 
@@ -45,7 +46,7 @@ def reproduction(results: Results) -> Iterator[Block]:
     )
     if not protocols:
         return
-    yield Heading("Which sampler reproduces the paper?")
+    yield Heading(SUITES["subsample"].title)
     yield Paragraph(
         "With probability 1/2, the paper's agent sees the one row of a random subsample S of unlabelled rows that is "
         "nearest to or farthest from the current row; the paper gives |S| = 1,000. With |S| = 1, rows are drawn "
@@ -59,7 +60,10 @@ def reproduction(results: Results) -> Iterator[Block]:
         for metric, title in METRICS.items():
             arms = list(_arms(results, protocol, metric))
             yield _summary(arms, title)
-            yield _by_dataset(arms, title)
+            last = f" {_STEPS[-1]:,.0f} steps"
+            yield _by_dataset(
+                [arm for arm in arms if "steps" not in arm.title or arm.title.endswith(last)], title
+            )
 
 
 def _arms(results: Results, protocol: str, metric: str) -> Iterator[Arm]:
