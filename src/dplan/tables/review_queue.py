@@ -173,7 +173,7 @@ def decode_row(model: TableModel, text: str) -> tuple[str, Floats]:
         data = unpacking.decompress(
             base64.b64decode(packed + "=" * (-len(packed) % 4), b"-_", validate=True), size + 1
         )
-        if not unpacking.eof:
+        if not unpacking.eof and len(data) <= size:
             raise ValueError
     except (ValueError, binascii.Error, zlib.error):
         raise ValueError(f"the cell in column {ROW!r} was changed: {shown(text)}") from None
