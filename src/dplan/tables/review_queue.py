@@ -60,12 +60,15 @@ class Verdicts:
         The names of the classes from 0 on; the first is "unlabelled".
     keys : list of str
         What identifies each row.
+    identified : bool
+        Whether rows with the same key are certainly the same, or only have the same values.
     """
 
     rows: Floats
     y: NDArray[np.int64]
     classes: tuple[str, ...]
     keys: list[str]
+    identified: bool = True
 
 
 def review_rows(
