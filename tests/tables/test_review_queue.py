@@ -12,6 +12,7 @@ from dplan import DPLANEnsemble
 from dplan.cli.main import main
 from dplan.tables import TableModel, fit_table, from_table, read_queue
 from dplan.tables.review_queue import ROW, decode_row, encode_row, is_queue
+from dplan.tables.row_keys import row_keys
 from tests.tables.payments import payments
 
 FEW = {"n_agents": 1, "n_steps": 2000, "warmup_steps": 500, "n_rounds": 20, "n_trees": 20, "random_state": 0}
@@ -214,3 +215,12 @@ def test_more_classes_and_other_words(trained, queue, tmp_path):
     found = read_queue(model, path, anomaly=["theft"], normal=["harmless"])
     assert found.classes == ("unlabelled", "fraud", "theft")
     assert found.y.tolist() == [2, 1, -1]
+
+
+def test_rows_are_recognised_by_their_ids_or_else_by_their_values():
+    rows = np.arange(6, dtype=np.float32).reshape(3, 2)
+    by_id = row_keys(pl.DataFrame({"a": ["007", " x", None], "b": [1, 2, None]}), rows)
+    assert by_id[:2] == row_keys(pl.DataFrame({"a": ["7", "x "], "b": [1.0, 2.0]}), rows[::-1][:2])
+    assert len(set(by_id)) == 3
+    assert by_id[2] == row_keys(pl.DataFrame(), rows)[2]  # a row without an id
+    assert row_keys(pl.DataFrame(), rows) == row_keys(pl.DataFrame(), rows.copy())
