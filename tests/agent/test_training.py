@@ -27,6 +27,7 @@ def run(world, schedule=SHORT, learning=LEARNING, hidden=(20,), replay_size=1_00
     return agent, memory, episodes
 
 
+@pytest.mark.parametrize("checked", [{}, {"n_checked": 40, "q": 0.2}], ids=["published", "checked"])
 @pytest.mark.parametrize("hidden", [(20,), (30, 15, 8)])
 @pytest.mark.parametrize(
     ("learning", "replay_size"),
@@ -36,10 +37,10 @@ def run(world, schedule=SHORT, learning=LEARNING, hidden=(20,), replay_size=1_00
         (LEARNING._replace(dropout=0.5, optimizer=1, l2=0.0), 370),  # the memory wraps around
     ],
 )
-def test_the_kernel_equals_its_plain_twin(hidden, learning, replay_size):
+def test_the_kernel_equals_its_plain_twin(hidden, learning, replay_size, checked):
     # One forest throughout: how many draws it takes to grow one hangs on the last bits of the weights.
     schedule = SHORT._replace(novelty_update_steps=1_000)
-    world = make_world(n_labelled=30, n_unlabelled=500, n_columns=8)
+    world = make_world(n_labelled=30, n_unlabelled=500, n_columns=8, **checked)
     agent, novelty, memory = make_agent(world, hidden, replay_size=replay_size)
     twin = Twin(
         world=world,
@@ -63,6 +64,7 @@ def test_the_kernel_equals_its_plain_twin(hidden, learning, replay_size):
         np.array(column) for column in zip(*twin.memory, strict=True)
     )
     np.testing.assert_array_equal(memory.rows[order], rows)
+    assert (rows >= len(world.rows) - world.n_checked).any() == bool(checked)
     np.testing.assert_array_equal(memory.actions[order], actions)
     np.testing.assert_array_equal(memory.next_rows[order], next_rows)
     np.testing.assert_array_equal(memory.terminal[order], terminal)

@@ -21,6 +21,7 @@ from dplan.agent.environment import (
     draw_next,
     draw_stretch,
     external_reward,
+    is_checked,
     proximate,
     random_unlabelled,
 )
@@ -206,7 +207,7 @@ def run_steps(
         next_row = next_observation(agent, world, row, action, kept, still, rng)  # lines 9 and 10
         labelled = row < world.n_labelled
         reward = external_reward(labelled, action)
-        if schedule.intrinsic_reward:
+        if schedule.intrinsic_reward and not is_checked(world, row):
             reward += intrinsic_reward(novelty, world, agent.sizes, row)  # lines 11 and 12
         terminal = ends_episode and step == end - 1
         future = 0.0
@@ -260,7 +261,8 @@ def next_observation(
 def _keeping_pays(agent: Agent, world: World, schedule: Schedule) -> bool:
     """Return whether it is cheaper to embed the whole stretch once than each window, and the result is small."""
     n_rows = world.stretch + world.window
-    asked = schedule.warmup_steps * (1 - world.labelled_probability) * world.window
+    drawn = world.labelled_probability + world.checked_probability
+    asked = schedule.warmup_steps * (1 - drawn) * world.window
     n_bytes = n_rows * int(agent.sizes[-2]) * 4
     return world.sampler == PROXIMITY and asked > n_rows and n_bytes <= _KEPT_EMBEDDING_BYTES
 

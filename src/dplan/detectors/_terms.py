@@ -25,6 +25,14 @@ _CELLS_AT_ONCE = 2_000_000  # bounds the memory of scoring replaced rows
 _MOST_CELLS = 2**26  # and this one that of explaining models far larger than usual
 
 
+class MemberKind(NamedTuple):
+    """The members of one kind in a detector that has several."""
+
+    name: str
+    n_members: int
+    weight: float  # total weight of these members in the score
+
+
 class Replacing(NamedTuple):
     """Rows whose features are replaced, one at a time, by those of background rows, and vice versa."""
 

@@ -169,7 +169,7 @@ class DPLANEnsemble(FittedEnsemble):
         self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator, earlier: Sequence[Floats]
     ) -> Indices:
         """Train all members, network agents from earlier weights if given; return the indices of the neighbours."""
-        labelled, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
+        labelled, unlabelled = np.flatnonzero(labels > 0), np.flatnonzero(labels <= 0)
         if len(labelled) == 0:
             labelled, unlabelled = labelled_or_pseudo_anomalies(self._arrange(X), labels, rng)
         samples, reference_rows = draw_rows(unlabelled, rng)
