@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = ["first-detector.md", "reading-the-report.md", "production.md", "which-detector.md"]
+PAGES = ["first-detector.md", "reading-the-report.md", "production.md", "which-detector.md", "verdicts.md"]
 
 
 def blocks(page):
@@ -40,6 +40,7 @@ def test_a_page_works_as_written(page, tmp_path):
         "reading-the-report.md": {"report.html"},
         "production.md": {"scored.parquet", "scored-parts", "forest-2.dplan", "fraud.onnx"},
         "which-detector.md": {"forest.dplan"},
+        "verdicts.md": {"queue-2.csv", "forest-3.dplan"},
     }
     assert expected[page] <= made
     assert not [name for name in made if name.startswith(".")]

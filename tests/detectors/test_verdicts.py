@@ -14,7 +14,9 @@ from tests.detectors.quick import QUICK
 from tests.detectors.test_label_sensitivity import LABEL_USING, rows
 
 every = pytest.mark.parametrize("name", QUICK)
-label_using = pytest.mark.parametrize("name", LABEL_USING)
+TRAINED = {name: clone(detector) for name, detector in LABEL_USING.items()}
+TRAINED["DPLANEnsemble"].set_params(n_agents=1)  # enough here, and quicker
+label_using = pytest.mark.parametrize("name", TRAINED)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +97,7 @@ def test_checked_rows_and_their_like_fall_and_anomalies_do_not(name):
     X[harmless, :3] = 0.5 + 0.5 * X[harmless, :3]  # half of what makes an anomaly, and
     X[harmless, 3] *= 0.5  # the opposite of the other half
     y = np.where(anomalous & (np.cumsum(anomalous) <= 40), 1, 0)
-    detector = clone(LABEL_USING[name]).set_params(random_state=0)
+    detector = clone(TRAINED[name]).set_params(random_state=0)
     others = ~anomalous & ~harmless
     unchecked, known = harmless & (np.arange(len(X)) >= 40), anomalous & (y == 0)
 
@@ -119,7 +121,7 @@ def test_confident_verdicts_count_more(name):
     y = np.where(anomalous & (number <= 30), 1, 0)
     y[anomalous & (number > 30) & (number <= 90)] = -1  # wrong
     y[:60] = -1
-    detector = clone(LABEL_USING[name]).set_params(random_state=0)
+    detector = clone(TRAINED[name]).set_params(random_state=0)
 
     def quality(wrong, right):
         weights = np.where(anomalous & (y < 0), wrong, np.where(y < 0, right, 1.0))

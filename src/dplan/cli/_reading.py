@@ -32,7 +32,12 @@ def options(command: Any) -> Any:
 
 def labels(command: Any) -> Any:
     """Add the options for the values of a label column."""
-    for name, meaning in (("unlabelled", "unlabelled rows"), ("anomaly", "known anomalies")):
+    meanings = {
+        "unlabelled": "unlabelled rows",
+        "normal": "rows that were checked and are normal",
+        "anomaly": "known anomalies",
+    }
+    for name, meaning in meanings.items():
         text = f"Label of {meaning}; may be repeated."
         command = click.option(f"--{name}", multiple=True, metavar="VALUE", help=text)(command)
     return command

@@ -41,7 +41,8 @@ def _lines(contents: Contents) -> list[str]:
         changed = [f"{name}={parameters[name]!r}" for name in found["changed"] if name != "n_jobs"]
         lines.append("Settings that differ from the defaults: " + (", ".join(changed) or "none"))
     if "rows" in summary and "labels" in summary:
-        labels = ", ".join(f"{n:,} {label}" for label, n in summary["labels"].items())
+        counts = {**summary["labels"], "checked normal": summary.get("checked_normal", 0)}
+        labels = ", ".join(f"{n:,} {label}" for label, n in counts.items() if n or label in summary["labels"])
         lines.append(f"Trained on {summary['rows']:,} rows: {labels}")
     if summary.get("estimate"):
         estimate = summary["estimate"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from dplan.detectors._base import Detector
@@ -18,6 +18,7 @@ from dplan.tables.chunks import ReadOptions
 from dplan.tables.labels import LabelledTable
 from dplan.tables.model import TableModel
 from dplan.tables.preparing import TablePreparer
+from dplan.tables.row_keys import row_keys
 
 __all__ = ["fit_table"]
 
@@ -35,6 +36,7 @@ def fit_table(
     estimate: bool = True,
     max_levels: int = 255,
     seed: int = 0,
+    sample_weight: ArrayLike | None = None,
     stage: Callable[[str], None] | None = None,
 ) -> TableModel:
     """Prepare a table, estimate how well known anomalies are found, and fit the detector on all rows.
@@ -52,6 +54,8 @@ def fit_table(
         As in `TablePreparer`.
     seed : int, default=0
         Seed for the choice of held-out rows and of the rows stored in the model.
+    sample_weight : array-like, optional
+        Confidence in the verdict of each row, as in the detector's `fit`; the estimate does without.
     stage : callable, optional
         Called with the name of each stage as it begins: "preparing", "estimating", "training".
 
@@ -75,7 +79,7 @@ def fit_table(
         found = _estimate(features, table.y, detector, max_levels, rng)
     estimated = time.perf_counter()
     begin("training")
-    detector.fit(X, table.y)
+    detector.fit(X, table.y, sample_weight)
     trained = time.perf_counter()
     kinds: dict[str, int] = {}
     for column in preparation.columns_:
@@ -83,6 +87,7 @@ def fit_table(
     summary = {
         "rows": table.features.height,
         "labels": table.counts(),
+        "checked_normal": table.n_checked,
         "label": table.label,
         "ids": table.ids.columns,
         "columns": kinds,
@@ -94,9 +99,13 @@ def fit_table(
             "training": round(trained - estimated, 3),
         },
     }
+    if table.values is not None:
+        summary["label_values"] = {"anomaly": table.classes[1:], "normal": table.values.normal or ()}
     if table.options != ReadOptions():
         summary["reading"] = asdict(table.options)
-    return assemble(detector, preparation, X, table.y, summary, rng)
+    return assemble(
+        detector, preparation, X, table.y, summary, rng, lambda rows: row_keys(table.ids[rows], X[rows])
+    )
 
 
 def assemble(
@@ -106,15 +115,19 @@ def assemble(
     y: NDArray[np.int64],
     summary: dict[str, Any],
     rng: np.random.Generator,
+    keys_of: Callable[[NDArray[np.int64]], list[str]],
 ) -> TableModel:
-    """Combine a fitted detector with the training rows that explanations need."""
-    unlabelled, labelled = np.flatnonzero(y == 0), np.flatnonzero(y)
+    """Combine a fitted detector with the training rows that explanations and updates need."""
+    unlabelled, labelled = np.flatnonzero(y == 0), np.flatnonzero(y > 0)
     if len(unlabelled) == 0:  # a detector that ignores labels can still be fitted
         unlabelled = np.arange(len(y))
     background = np.ascontiguousarray(X[_some(unlabelled, _BACKGROUND_ROWS, rng)])
     known = _some(labelled, _KNOWN_ROWS, rng)
     known_rows, known_classes = np.ascontiguousarray(X[known]), y[known].astype(np.int64)
-    return TableModel(detector, preparation, background, known_rows, known_classes, summary)
+    checked = _some(np.flatnonzero(y < 0), _KNOWN_ROWS, rng)
+    summary["verdict_keys"] = keys_of(np.concatenate([known, checked]))
+    checked_rows = np.ascontiguousarray(X[checked])
+    return TableModel(detector, preparation, background, known_rows, known_classes, summary, checked_rows)
 
 
 def _fit_preparation(features: pl.DataFrame, max_levels: int) -> tuple[TablePreparer, dict[str, str]]:
@@ -143,9 +156,10 @@ def _estimate(
         [_held_out(np.flatnonzero(y == k), _KNOWN_SHARE, rng) for k in np.unique(y) if k > 0]
     )
     if len(known) == 0:  # every class has a single row: hold out one of these rows
-        known = rng.permutation(np.flatnonzero(y))[:1]
+        known = rng.permutation(np.flatnonzero(y > 0))[:1]
     unlabelled = _held_out(np.flatnonzero(y == 0), _UNLABELLED_SHARE, rng)
-    seen = np.setdiff1d(np.arange(len(y)), np.concatenate([known, unlabelled]))
+    checked = _held_out(np.flatnonzero(y < 0), _KNOWN_SHARE, rng)
+    seen = np.setdiff1d(np.arange(len(y)), np.concatenate([known, unlabelled, checked]))
     # A new preparation, because ranges and means must not come from held-out rows either.
     preparation = TablePreparer(max_levels=max_levels).fit(features[seen])
     copy = clone(detector)
@@ -156,7 +170,14 @@ def _estimate(
     budget = max(1, round(float(detector.contamination) * (len(known) + len(unlabelled))))
     both = np.concatenate([known_scores, unlabelled_scores])
     alerts = np.argsort(-both, kind="stable")[:budget]
+    found: dict[str, Any] = {}
+    if len(checked):
+        # Precision among rows with a verdict, at the threshold that alerts are decided by: no unlabelled row is in it.
+        checked_scores = copy.anomaly_score(preparation.transform(features[checked]))
+        n_found, n_false = (int((-scores < copy.offset_).sum()) for scores in (known_scores, checked_scores))
+        found = {"checked": len(checked), "alerts_found": n_found, "false_alarms": n_false}
     return {
+        **found,
         "known": len(known),
         "unlabelled": len(unlabelled),
         "median_percentile": round(float(np.median(percentiles)), 2),
@@ -167,7 +188,7 @@ def _estimate(
 
 def _held_out(rows: NDArray[np.int64], share: float, rng: np.random.Generator) -> NDArray[np.int64]:
     """Draw a fraction of the rows, but never all of them."""
-    n = min(max(1, round(share * len(rows))), len(rows) - 1)
+    n = max(min(max(1, round(share * len(rows))), len(rows) - 1), 0)
     return rng.permutation(rows)[:n]
 
 

@@ -46,6 +46,8 @@ class TableModel:
         Their classes, counted from 1.
     summary : dict
         A summary of the training, as JSON values.
+    checked_normal : ndarray of float32, optional
+        Prepared rows that were checked and are normal.
 
     Examples
     --------
@@ -66,6 +68,7 @@ class TableModel:
     known_anomalies: Floats = field(repr=False)
     known_classes: NDArray[np.int64] = field(repr=False)
     summary: dict[str, Any] = field(repr=False)
+    checked_normal: Floats | None = field(default=None, repr=False)
 
     @property
     def columns(self) -> list[str]:
@@ -159,6 +162,8 @@ class TableModel:
             "known": self.known_anomalies,
             "known_classes": self.known_classes,
         }
+        if self.checked_normal is not None and len(self.checked_normal):
+            arrays["checked_normal"] = self.checked_normal
         state = self.preparation.to_state()
         _saving.save(path, self.detector, preparation=state, arrays=arrays, summary=self.summary)
 
@@ -210,25 +215,37 @@ def load(source: str | Path | bytes) -> Any:
         classes = _saving.Array(np.int64, (len(known),), may_be_empty=True, lowest=1).take(
             "known_classes", kept
         )
-        _check_summary(found.summary)
+        checked = rows.take("checked_normal", kept) if "checked_normal" in arrays else None
+        _check_summary(found.summary, len(known) + (0 if checked is None else len(checked)))
         if not hasattr(detector, "score_quantiles_"):  # in older files, the table had them
             quantiles = _saving.Stored({"score_quantiles_": arrays["score_quantiles"]}, {})
             detector.score_quantiles_ = detector._saved["score_quantiles_"].take(
                 "score_quantiles_", quantiles
             )
             detector._check_saved()
-    return TableModel(detector, preparation, background, known, classes, found.summary)
+    return TableModel(detector, preparation, background, known, classes, found.summary, checked)
 
 
-def _check_summary(summary: dict[str, Any]) -> None:
+def _check_summary(summary: dict[str, Any], n_verdicts: int) -> None:
     """Raise a ValueError if the summary does not have the form that `fit_table` writes."""
-    for key, form in {"ids": list, "dropped": dict, "labels": dict}.items():
+    for key, form in {"ids": list, "verdict_keys": list, "dropped": dict, "labels": dict}.items():
         names = summary.get(key, form())
         if not isinstance(names, form) or not all(isinstance(name, str) for name in names):
             raise ValueError(f"the {key} in the summary are not names")
+    if len(summary.get("verdict_keys", ())) not in (0, n_verdicts):
+        raise ValueError("the verdict keys in the summary do not match the known rows")
+    values = summary.get("label_values", {})
+    if not isinstance(values, dict) or not all(
+        isinstance(own, list) and all(isinstance(value, str) for value in own) for own in values.values()
+    ):
+        raise ValueError("the label values in the summary are not texts")
     if not isinstance(summary.get("label") or "", str):
         raise ValueError("the label in the summary is not a name")
-    for count in (summary.get("rows", 0), *summary.get("labels", {}).values()):
+    for count in (
+        summary.get("rows", 0),
+        summary.get("checked_normal", 0),
+        *summary.get("labels", {}).values(),
+    ):
         if type(count) is not int or count < 0:
             raise ValueError(f"invalid number of rows in the summary: {count!r}")
 
