@@ -11,17 +11,18 @@ from dplan._kernels.forest import average_path_length, grow, new_forest
 from dplan._kernels.neighbours import SAMPLE_ROWS, mean_nearest_distance, sample_sizes
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.trees import Trees, complete_trees, isolation, join_trees, one_tree
+from dplan.detectors._terms import stacked
 from dplan.detectors.baselines import boosted_tree
 
 Indices = NDArray[np.int64]
 Weights = NDArray[np.float64]
 
 # The kinds of agents, and their shares in the score.
-KINDS = {"slow": 0.125, "fast": 0.125, "boosted": 0.25, "randomised": 0.5}
+KINDS = {"slow": 0.1, "fast": 0.1, "boosted": 0.25, "randomised": 0.55}
 
 # A randomised tree learns from all verdicts and this many unlabelled rows per known anomaly: so few that only some
 # trees see a hidden anomaly, and many such trees that every unlabelled row is seen by some.
-_UNLABELLED_PER_ANOMALY = 5
+_UNLABELLED_PER_ANOMALY, _FEWEST_ANOMALIES = 5, 5
 
 # Shares of the explorers in their total weight. Neighbours find more on most tables; the forest still sees small
 # differences in columns with a few extreme values.
@@ -71,14 +72,20 @@ def randomised_trees(
     from sklearn.tree import ExtraTreeClassifier  # here, because scoring does not need it
 
     verdicts, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
-    n_drawn = min(_UNLABELLED_PER_ANOMALY * int((labels > 0).sum()), len(unlabelled))
-    scale = len(unlabelled) / n_drawn  # all unlabelled rows weigh the same in each tree, however few are drawn
+    n_anomalies = max(int((labels > 0).sum()), _FEWEST_ANOMALIES)
+    n_drawn = min(_UNLABELLED_PER_ANOMALY * n_anomalies, len(unlabelled))
+    scale = (
+        len(unlabelled) / n_drawn
+    )  # all unlabelled rows weigh the same in each tree, however few are drawn
     trees = []
-    for _ in range(n_trees):
+    for tree in range(n_trees):
         chosen = np.concatenate([verdicts, rng.choice(unlabelled, n_drawn)])
         own = weights[chosen] * np.where(labels[chosen] == 0, scale, 1.0)
         model = ExtraTreeClassifier(
-            max_features=0.3, min_samples_leaf=2, random_state=int(rng.integers(2**31))
+            # Few columns per split are better on small tables, many on wide ones.
+            max_features="sqrt" if tree % 2 else 0.3,
+            min_samples_leaf=2,
+            random_state=int(rng.integers(2**31)),
         )
         model.fit(rows[chosen], labels[chosen] > 0, own)
         nodes = model.tree_
@@ -167,6 +174,16 @@ class Explorers(NamedTuple):
     average_path_length: float  # normalises path lengths in the forest
 
 
+class Explored(NamedTuple):
+    """What explorers found."""
+
+    explorers: Explorers
+    members: list[Member]
+    trust: float  # how far they can be trusted
+    verdicts: Floats  # known anomalies and checked rows, with the explorers' scores as additional columns
+    reference: Floats  # other rows, likewise
+
+
 def draw_rows(unlabelled: Indices, rng: np.random.Generator) -> tuple[Indices, Indices]:
     """Draw samples of neighbours, and other rows to standardise with: a neighbour would be nearest to itself.
 
@@ -202,28 +219,35 @@ def explore(explorers: Explorers, rows: Floats) -> list[NDArray[np.float64]]:
     ]
 
 
-def as_members(explorers: Explorers, reference: Floats) -> list[Member]:
-    """Return the explorers as members, standardised with reference rows."""
-    found = zip(EXPLORERS, explore(explorers, reference), strict=True)
-    return [standardised(kind, None, None, scores) for kind, scores in found]
+def explored(explorers: Explorers, known: Floats, checked: Floats, reference: Floats) -> Explored:
+    """Explore known anomalies, checked normal rows and other rows.
+
+    Checked rows join the neighbours, so that rows like them are no longer far from everything. Trees still learn from
+    their scores before that: a checked row is an example of what looks rare and is normal.
+    """
+    of_checked = explore(explorers, checked)
+    explorers = _with_neighbours(explorers, checked)
+    of_known, of_reference = explore(explorers, known), explore(explorers, reference)
+    members = [
+        standardised(kind, None, None, scores) for kind, scores in zip(EXPLORERS, of_reference, strict=True)
+    ]
+
+    def rarity(scores: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        factors = [share / member.spread for share, member in zip(EXPLORERS.values(), members, strict=True)]
+        return weighted_sum(scores, np.array(factors))
+
+    others = [rarity(scores) for scores in (of_reference, of_checked) if len(scores[0])]
+    return Explored(
+        explorers,
+        members,
+        float(np.mean([trust(rarity(of_known), own) for own in others])),
+        np.concatenate([stacked(known, of_known), stacked(checked, of_checked)]),
+        stacked(reference, of_reference),
+    )
 
 
-def trusted(explorers: Explorers, known: Floats, checked: Floats, reference: Floats) -> float:
-    """Return how far the explorers can be trusted: how well they tell known anomalies from other and checked rows."""
-    members = as_members(explorers, reference)
-
-    def scores(rows: Floats) -> NDArray[np.float64]:
-        standard = zip(explore(explorers, rows), members, strict=True)
-        return weighted_sum(
-            [(own - member.middle) / member.spread for own, member in standard], np.array([*EXPLORERS.values()])
-        )
-
-    found = scores(known)
-    return float(np.mean([trust(found, scores(rows)) for rows in (reference, checked) if len(rows)]))
-
-
-def with_checked(explorers: Explorers, checked: Floats) -> Explorers:
-    """Add checked normal rows to the neighbours, so that rows like them are no longer far from everything."""
-    some = checked[-SAMPLE_ROWS:]
+def _with_neighbours(explorers: Explorers, rows: Floats) -> Explorers:
+    """Add rows to each sample of neighbours, the last ones if there are many."""
+    some = rows[-SAMPLE_ROWS:]
     copies = np.broadcast_to(some, (len(explorers.neighbours), *some.shape))
     return explorers._replace(neighbours=np.concatenate([explorers.neighbours, copies], axis=1))

@@ -27,17 +27,16 @@ from dplan.detectors._isolation import labelled_or_pseudo_anomalies
 from dplan.detectors._members import (
     EXPLORERS,
     KINDS,
+    Explored,
     Explorers,
     Member,
     agent_weights,
-    as_members,
     boosted_trees,
     draw_rows,
+    explored,
     grown_forest,
     randomised_trees,
     standardised,
-    trusted,
-    with_checked,
 )
 from dplan.detectors._verdicts import balanced_weights
 from dplan.detectors.dplan import DPLAN
@@ -99,7 +98,7 @@ class DPLANEnsemble(FittedEnsemble):
         Steps of a network agent, as in `DPLAN`.
     n_rounds : int, default=50
         Trees of a tree agent.
-    exploration : float, default=0.5
+    exploration : float, default=0.4
         Largest total weight of the explorers, relative to a weight of 1 for all agents. Five sixths of it go to the
         nearest neighbours, one sixth to the isolation forest.
     n_trees, tree_size : int, default=100, 256
@@ -157,7 +156,7 @@ class DPLANEnsemble(FittedEnsemble):
     n_steps: int = 20_000
     warmup_steps: int = 10_000
     n_rounds: int = 50
-    exploration: float = 0.5
+    exploration: float = 0.4
     n_trees: int = 100
     tree_size: int = 256
     n_jobs: int | None = None
@@ -183,31 +182,27 @@ class DPLANEnsemble(FittedEnsemble):
         self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator, earlier: Sequence[Floats]
     ) -> Indices:
         """Train all members, network agents from earlier weights if given; return the indices of the neighbours."""
-        given = np.flatnonzero(labels > 0)
-        anomalies, unlabelled = (
-            (given, np.flatnonzero(labels == 0))
-            if len(given)
-            else labelled_or_pseudo_anomalies(self._arrange(X), labels, rng)
+        anomalies, checked, unlabelled = (
+            np.flatnonzero(found) for found in (labels > 0, labels < 0, labels == 0)
         )
-        verdicts = Verdicts(anomalies, np.flatnonzero(labels < 0), unlabelled)
+        cold = len(anomalies) == 0
+        if cold:
+            anomalies, unlabelled = labelled_or_pseudo_anomalies(self._arrange(X), labels, rng)
         samples, reference_rows = draw_rows(unlabelled, rng)
-        reference = self._arrange(X, reference_rows)
+        known, normal, reference = (self._arrange(X, rows) for rows in (anomalies, checked, reference_rows))
         neighbours = self._arrange(X, samples.ravel()).reshape(*samples.shape, X.shape[1])
         jobs = list(self._jobs(rng))
-        stop = Event()
-        train_one = partial(self._member, X, verdicts, reference, earlier, stop)
         forest = grown_forest(reference, int(self.n_trees), int(self.tree_size), rng)
-        explorers, exploration = Explorers(neighbours, *forest), float(self.exploration)
-        checked = self._arrange(X, verdicts.checked)
-        if len(given):
-            exploration *= trusted(explorers, self._arrange(X, given), checked, reference)
-        if len(checked):
-            explorers = with_checked(explorers, checked)
+        stop = Event()
         agents: list[Member] = []
         # Results are collected in the order of submission, so threads do not affect them.
         with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as pool:
-            exploring = pool.submit(as_members, explorers, reference)
-            running = [pool.submit(train_one, job) for job in jobs]
+            exploring = pool.submit(explored, Explorers(neighbours, *forest), known, normal, reference)
+            train_one = partial(
+                self._member, X, Verdicts(anomalies, checked, unlabelled), exploring, earlier, stop
+            )
+            # Without known anomalies, agents know nothing that explorers do not.
+            running = [pool.submit(train_one, job) for job in (jobs[:1] if cold else jobs)]
             try:
                 for finished in running:
                     # Wait briefly: with polars' signal handlers, Ctrl-C is only handled between waits.
@@ -216,15 +211,16 @@ class DPLANEnsemble(FittedEnsemble):
                         pass
                     agents.append(finished.result())
                     # Set all attributes at once, so that a failed fit leaves the detector unchanged.
-                    self.neighbours_, self.forest_, self.average_path_length_ = explorers
-                    self._assemble(agents, exploring.result(), exploration)
+                    found = exploring.result()
+                    self.neighbours_, self.forest_, self.average_path_length_ = found.explorers
+                    self._assemble(agents, found.members, 1.0 if cold else found.trust, cold)
                     if self._record(agents=len(agents)):
                         break
             finally:
                 stop.set()  # otherwise Ctrl-C would wait for running agents
                 for waiting in running:
                     waiting.cancel()
-        return np.concatenate([samples.ravel(), verdicts.checked])
+        return np.concatenate([samples.ravel(), checked])
 
     def _reference_scores(self, X: NDArray[np.floating], rows: Indices) -> NDArray[np.float64]:
         # A row's score does not depend on the other rows, so threads do not affect it either.
@@ -243,45 +239,46 @@ class DPLANEnsemble(FittedEnsemble):
         self,
         X: NDArray[np.floating],
         verdicts: Verdicts,
-        reference: Floats,
+        exploring: Future[Explored],
         earlier: Sequence[Floats],
         stop: Event,
         job: Job,
     ) -> Member:
         """Train one agent."""
-        anomalies, checked, unlabelled = verdicts
-        n_rows = _NETWORK_ROWS if job.kind in _SPEEDS else _TREE_ROWS
-        drawn = job.rng.choice(unlabelled, min(n_rows, len(unlabelled)), replace=False)
-        chosen = np.concatenate([anomalies, checked, drawn])
-        rows = self._arrange(X, chosen)
-        labels = np.repeat([1, -1, 0], [len(anomalies), len(checked), len(drawn)])
+        known = np.concatenate([verdicts.anomalies, verdicts.checked])
+        confidence = self._confidence_in(known)
+        labels = np.repeat([1, -1], [len(verdicts.anomalies), len(verdicts.checked)])
         if job.kind not in _SPEEDS:
-            trees = self._trees(job, rows, labels, self._confidence_in(chosen))
-            return standardised(job.kind, None, trees, sum_of_leaves(trees, reference))
+            trees = self._trees(job, exploring.result(), labels, confidence)
+            return standardised(job.kind, None, trees, sum_of_leaves(trees, exploring.result().reference))
+        drawn = _some(verdicts.unlabelled, _NETWORK_ROWS, job.rng)
         place = 2 * job.number + (job.kind == "fast")
         agent = self._agent(job.kind, lambda *_: stop.is_set())
         if self._confidence is not None:
-            agent._confidence = self._confidence[chosen]  # type: ignore[misc]
+            agent._confidence = np.append(confidence, np.ones(len(drawn)))  # type: ignore[misc]
         # Rows are already checked and scaled, and an agent needs no threshold, so `fit` is not called.
         agent._train_on_scaled(
-            rows, labels, as_generator(job.rng), earlier[place] if place < len(earlier) else None
+            self._arrange(X, np.append(known, drawn)),
+            np.append(labels, np.zeros(len(drawn), dtype=np.int64)),
+            as_generator(job.rng),
+            earlier[place] if place < len(earlier) else None,
         )
+        reference = np.ascontiguousarray(exploring.result().reference[:, : X.shape[1]])
         values = product.outputs(agent.weights_, agent.layer_sizes_, reference)[:, ANOMALOUS]
         check_not_diverged(values, type(self).__name__)
         return standardised(job.kind, agent.weights_, None, values)
 
-    def _trees(
-        self, job: Job, rows: Floats, labels: Indices, confidence: NDArray[np.float64]
-    ) -> Trees:
-        """Train the trees of one agent."""
-        known, checked = labels > 0, labels < 0
-        weights = balanced_weights(
-            len(rows), np.flatnonzero(known), np.flatnonzero(checked), confidence[known], confidence[checked]
-        )
+    def _trees(self, job: Job, found: Explored, labels: Indices, confidence: NDArray[np.float64]) -> Trees:
+        """Train the trees of one agent; their unlabelled rows are explored already."""
+        drawn = _some(np.arange(len(found.reference)), _TREE_ROWS, job.rng)
+        rows = np.concatenate([found.verdicts, found.reference[drawn]])
+        labels = np.append(labels, np.zeros(len(drawn), dtype=np.int64))
+        anomalies, checked = np.flatnonzero(labels > 0), np.flatnonzero(labels < 0)
+        weights = balanced_weights(len(rows), anomalies, checked, confidence[anomalies], confidence[checked])
         if job.kind == "randomised":
             return randomised_trees(rows, labels, weights, int(self.n_rounds), job.rng)
-        weigh = checked.any() or self._confidence is not None
-        return boosted_trees(rows, known, weights if weigh else None, int(self.n_rounds), job.rng)
+        weigh = len(checked) > 0 or self._confidence is not None
+        return boosted_trees(rows, labels > 0, weights if weigh else None, int(self.n_rounds), job.rng)
 
     def _agent(self, kind: str, callback: Callback) -> DPLAN:
         return DPLAN(
@@ -295,7 +292,9 @@ class DPLANEnsemble(FittedEnsemble):
             **_SPEEDS[kind],
         )
 
-    def _assemble(self, agents: Sequence[Member], explorers: Sequence[Member], exploration: float) -> None:
+    def _assemble(
+        self, agents: Sequence[Member], explorers: Sequence[Member], trust: float, cold: bool
+    ) -> None:
         """Store the fitted agents as arrays, and the weights of all members."""
         networks = [agent for agent in agents if agent.theta is not None]
         growing = [agent for agent in agents if agent.trees is not None]
@@ -307,6 +306,13 @@ class DPLANEnsemble(FittedEnsemble):
         ordered = [*networks, *growing, *explorers]
         self.member_medians_ = np.array([member.middle for member in ordered])
         self.member_scales_ = np.array([member.spread for member in ordered])
-        agents_in_order = [member.kind for member in (*networks, *growing)]
-        exploring = exploration * np.array(list(EXPLORERS.values()))
-        self.member_weights_ = np.concatenate([agent_weights(agents_in_order), exploring])
+        weights = agent_weights([member.kind for member in (*networks, *growing)])
+        exploring = float(self.exploration) * trust * np.array(list(EXPLORERS.values()))
+        if cold:
+            weights, exploring = np.zeros_like(weights), np.full(len(exploring), 1 / len(exploring))
+        self.member_weights_ = np.concatenate([weights, exploring])
+
+
+def _some(rows: Indices, count: int, rng: np.random.Generator) -> Indices:
+    """Draw rows, all of them if there are no more."""
+    return rng.choice(rows, min(count, len(rows)), replace=False)
