@@ -18,15 +18,17 @@ Indices = NDArray[np.int64]
 Weights = NDArray[np.float64]
 
 # The kinds of agents, and their shares in the score.
-KINDS = {"slow": 0.1, "fast": 0.1, "boosted": 0.25, "randomised": 0.55}
+KINDS = {"slow": 0.075, "fast": 0.075, "boosted": 0.25, "randomised": 0.6}
 
 # A randomised tree learns from all verdicts and this many unlabelled rows per known anomaly: so few that only some
 # trees see a hidden anomaly, and many such trees that every unlabelled row is seen by some.
 _UNLABELLED_PER_ANOMALY, _FEWEST_ANOMALIES = 5, 5
 
 # Shares of the explorers in their total weight. Neighbours find more on most tables; the forest still sees small
-# differences in columns with a few extreme values.
+# differences in columns with a few extreme values. Without known anomalies it is the other way round: the first rows
+# that a person reviews should not all be of one kind, and the neighbours' are.
 EXPLORERS = {"neighbours": 5 / 6, "forest": 1 / 6}
+COLD_EXPLORERS = {"neighbours": 1 / 6, "forest": 5 / 6}
 
 _LEAST_TRUST = 0.5
 
@@ -136,20 +138,17 @@ def agent_weights(kinds: Sequence[str]) -> NDArray[np.float64]:
     return normal
 
 
-def trust(explored: NDArray[np.float64], reference: NDArray[np.float64]) -> float:
-    """Return how far explorers can be trusted, from 0.5 to 1, given their scores of known anomalies and other rows.
-
-    It is 2a - 1, where a is the area under the ROC curve. Explorers see no labels, so known anomalies are a fair sample
-    of what they find; even if they find none of these, there may be unknown ones that they do find.
+def separation(anomalies: NDArray[np.float64], others: NDArray[np.float64]) -> float:
+    """Return how far scores tell anomalies from other rows: 2a - 1, where a is the area under the ROC curve.
 
     Examples
     --------
-    >>> trust(np.array([3.0, 4.0]), np.arange(5.0)), trust(np.array([9.0]), np.arange(5.0)), trust(np.zeros(1), np.ones(3))
-    (0.5, 1.0, 0.5)
+    >>> separation(np.array([9.0]), np.arange(5.0)), separation(np.ones(2), np.ones(3))
+    (1.0, 0.0)
     """
-    ordered = np.sort(reference)
-    below = np.searchsorted(ordered, explored) + np.searchsorted(ordered, explored, side="right")
-    return max(_LEAST_TRUST, float(below.mean()) / len(reference) - 1)
+    ordered = np.sort(others)
+    below = np.searchsorted(ordered, anomalies) + np.searchsorted(ordered, anomalies, side="right")
+    return float(below.mean()) / len(others) - 1
 
 
 def weighted_sum(scores: Iterable[NDArray[np.float64]], weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -236,11 +235,15 @@ def explored(explorers: Explorers, known: Floats, checked: Floats, reference: Fl
         factors = [share / member.spread for share, member in zip(EXPLORERS.values(), members, strict=True)]
         return weighted_sum(scores, np.array(factors))
 
-    others = [rarity(scores) for scores in (of_reference, of_checked) if len(scores[0])]
+    # Explorers see no labels, so known anomalies are a fair sample of what they find. Even if they find none of these,
+    # there may be unknown ones that they do find.
+    trust = max(_LEAST_TRUST, separation(rarity(of_known), rarity(of_reference)))
+    if len(checked):
+        trust = (trust + max(0.0, separation(rarity(of_known), rarity(of_checked)))) / 2
     return Explored(
         explorers,
         members,
-        float(np.mean([trust(rarity(of_known), own) for own in others])),
+        trust,
         np.concatenate([stacked(known, of_known), stacked(checked, of_checked)]),
         stacked(reference, of_reference),
     )

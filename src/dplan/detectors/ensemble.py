@@ -25,6 +25,7 @@ from dplan.detectors._checks import (
 from dplan.detectors._fitted_ensemble import FittedEnsemble, agent_sizes, stack_networks
 from dplan.detectors._isolation import labelled_or_pseudo_anomalies
 from dplan.detectors._members import (
+    COLD_EXPLORERS,
     EXPLORERS,
     KINDS,
     Explored,
@@ -98,7 +99,7 @@ class DPLANEnsemble(FittedEnsemble):
         Steps of a network agent, as in `DPLAN`.
     n_rounds : int, default=50
         Trees of a tree agent.
-    exploration : float, default=0.4
+    exploration : float, default=0.3
         Largest total weight of the explorers, relative to a weight of 1 for all agents. Five sixths of it go to the
         nearest neighbours, one sixth to the isolation forest.
     n_trees, tree_size : int, default=100, 256
@@ -156,7 +157,7 @@ class DPLANEnsemble(FittedEnsemble):
     n_steps: int = 20_000
     warmup_steps: int = 10_000
     n_rounds: int = 50
-    exploration: float = 0.4
+    exploration: float = 0.3
     n_trees: int = 100
     tree_size: int = 256
     n_jobs: int | None = None
@@ -309,7 +310,7 @@ class DPLANEnsemble(FittedEnsemble):
         weights = agent_weights([member.kind for member in (*networks, *growing)])
         exploring = float(self.exploration) * trust * np.array(list(EXPLORERS.values()))
         if cold:
-            weights, exploring = np.zeros_like(weights), np.full(len(exploring), 1 / len(exploring))
+            weights, exploring = np.zeros_like(weights), np.array(list(COLD_EXPLORERS.values()))
         self.member_weights_ = np.concatenate([weights, exploring])
 
 
