@@ -174,8 +174,9 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
         """Apply the action to the current row, and return the next one."""
         row = self._row
         external = external_reward(is_labelled(self.world, row), int(action))
-        rewarded = self._novelty is not None and not is_checked(self.world, row)
-        intrinsic = float(self._novelty[row]) if rewarded else 0.0
+        intrinsic = 0.0
+        if self._novelty is not None and not is_checked(self.world, row):
+            intrinsic = float(self._novelty[row])
         self._row = self._next_row(row, int(action))
         self._step += 1
         if self._intrinsic:

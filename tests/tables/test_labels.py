@@ -94,8 +94,8 @@ def test_labels(values, options, y, classes):
         (["ok", "fraud"], {"anomaly": ["fraud"], "unlabelled": ["OK", "?"]}, r"no unlabelled value '\?'"),
         (
             ["ok", "fraud"],
-            {"anomaly": ["ok"], "normal": ["Ok "]},
-            "cannot be both among the anomaly and the normal",
+            {"anomaly": ["ok"], "normal": ["Ok"]},
+            "no normal value 'Ok'; did you mean 'ok'",
         ),
         (
             ["ok", "fraud"],

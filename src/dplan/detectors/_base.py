@@ -305,7 +305,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
             with single_threaded_blas():
                 kept = train(X, labels, rng)
         finally:
-            vars(self).pop("_confidence", None)
+            self.__dict__.pop("_confidence", None)
         self._set_threshold(X, np.flatnonzero(labels <= 0), kept, rng)
 
     def _arrange(self, X: NDArray[np.floating], order: NDArray[np.int64] | None = None) -> Floats:

@@ -104,7 +104,13 @@ def fit_table(
     if table.options != ReadOptions():
         summary["reading"] = asdict(table.options)
     return assemble(
-        detector, preparation, X, table.y, summary, rng, lambda rows: row_keys(table.ids[rows], X[rows])
+        detector,
+        preparation,
+        X,
+        table.y,
+        summary,
+        rng,
+        lambda rows: row_keys(table.ids[rows] if table.ids.width else table.ids, X[rows]),
     )
 
 

@@ -43,10 +43,9 @@ class LabelValues:
         unlabelled: Sequence[object] | None,
     ) -> LabelValues | None:
         """Return given values as texts, or None if none were given."""
-        given = [anomaly, normal, unlabelled]
-        if all(values is None for values in given):
+        if anomaly is None and normal is None and unlabelled is None:
             return None
-        return cls(*(None if own is None else tuple(dict.fromkeys(map(as_text, own))) for own in given))
+        return cls(_texts(anomaly), _texts(normal), _texts(unlabelled))
 
     def every(self) -> list[str]:
         """Return all given values."""
@@ -74,6 +73,10 @@ class LabelValues:
                 part += f" ({', '.join(f'{shown(name)} {count:,}' for name, count in spellings.items())})"
             parts.append(part)
         return "; ".join(parts)
+
+
+def _texts(values: Sequence[object] | None) -> tuple[str, ...] | None:
+    return None if values is None else tuple(dict.fromkeys(map(as_text, values)))
 
 
 def described(labels: Mapping[str, int], n_checked: int) -> str:

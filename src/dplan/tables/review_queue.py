@@ -60,12 +60,15 @@ class Verdicts:
         The names of the classes from 0 on; the first is "unlabelled".
     keys : list of str
         What identifies each row.
+    identified : bool
+        Whether rows with the same key are certainly the same, or only have the same values.
     """
 
     rows: Floats
     y: NDArray[np.int64]
     classes: tuple[str, ...]
     keys: list[str]
+    identified: bool = True
 
 
 def review_rows(
@@ -173,7 +176,7 @@ def decode_row(model: TableModel, text: str) -> tuple[str, Floats]:
         data = unpacking.decompress(
             base64.b64decode(packed + "=" * (-len(packed) % 4), b"-_", validate=True), size + 1
         )
-        if not unpacking.eof:
+        if not unpacking.eof and len(data) <= size:
             raise ValueError
     except (ValueError, binascii.Error, zlib.error):
         raise ValueError(f"the cell in column {ROW!r} was changed: {shown(text)}") from None

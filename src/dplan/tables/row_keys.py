@@ -25,12 +25,16 @@ def row_keys(ids: pl.DataFrame, prepared: Floats) -> list[str]:
     True
     """
     if ids.width == 0:
-        return [hashlib.blake2b(row.tobytes(), digest_size=8).hexdigest() for row in prepared]
-    texts = [_as_written(value) for value in ids.iter_columns()]
+        return [_digest(row.tobytes()) for row in prepared]
+    cells = zip(*(_as_written(column) for column in ids.iter_columns()), strict=True)
     return [
-        hashlib.blake2b("\x1f".join(cells).encode(), digest_size=8).hexdigest()
-        for cells in zip(*texts, strict=True)
+        _digest("\x1f".join(own).encode() if any(own) else row.tobytes())
+        for own, row in zip(cells, prepared, strict=True)
     ]
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
 def _as_written(ids: pl.Series) -> list[str]:

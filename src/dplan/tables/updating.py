@@ -162,7 +162,7 @@ def as_verdicts(model: TableModel, table: LabelledTable | Verdicts) -> Verdicts:
     with table.located():
         rows = model.prepare(table.features)
     ids = table.ids if table.ids.columns == list(model.summary.get("ids", ())) else table.ids.select()
-    return Verdicts(rows, table.y, table.classes, row_keys(ids, rows))
+    return Verdicts(rows, table.y, table.classes, row_keys(ids, rows), identified=ids.width > 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,30 +180,38 @@ def _merge(model: TableModel, new: Verdicts, codes: NDArray[np.int64]) -> _Merge
     rows = np.concatenate([model.known_anomalies, checked])
     labels = np.concatenate([model.known_classes, np.full(len(checked), -1, dtype=np.int64)])
     keys = list(model.summary.get("verdict_keys") or row_keys(_NO_IDS, rows))
-    last = {key: place for place, key in enumerate(new.keys) if codes[place]}
-    remembered, before = set(keys), dict(zip(keys, labels.tolist(), strict=True))
-    kept = np.array([place for place, key in enumerate(keys) if key not in last], dtype=np.int64)
-    taken = [
-        place
-        for place, key in enumerate(new.keys)
-        if (last[key] == place if key in last else key not in remembered)
-    ]
-    verdict_rows = {row.tobytes() for row in (*rows[kept], *new.rows[codes != 0])}
+    last = {key: int(code) for key, code in zip(new.keys, codes, strict=True) if code}
+    places = {key: place for place, key in enumerate(new.keys) if codes[place]}
+    remembered = set(keys)
+    dropped = np.array([key in last for key in keys], dtype=bool)
+
+    def counts(place: int) -> bool:
+        """Return whether a new row is learned: not if another verdict on the same row came later."""
+        key, code = new.keys[place], codes[place]
+        if not new.identified:  # equal rows may be different records; only contradictions are settled
+            return bool(code == 0 or code == last[key])
+        return places[key] == place if key in last else key not in remembered
+
+    taken = np.array([place for place in range(len(new.keys)) if counts(place)], dtype=np.int64)
+    verdict_rows = {row.tobytes() for row in (*rows[~dropped], *new.rows[codes != 0])}
     background = np.array([row.tobytes() not in verdict_rows for row in model.background], dtype=bool)
     if not background.any():
         background[:] = True
     sizes: dict[int, int] = {}
-    for place in taken:
-        sizes[int(codes[place])] = sizes.get(int(codes[place]), 0) + 1
-        if new.keys[place] in before:
-            sizes[before[new.keys[place]]] = sizes.get(before[new.keys[place]], 0) - 1
+    for step, changed in ((-1, labels[dropped]), (1, codes[taken])):
+        for code in changed.tolist():
+            sizes[code] = sizes.get(code, 0) + step
     n_background = int(background.sum())
     return _Merged(
-        np.concatenate([rows[kept], model.background[background], new.rows[taken]]),
-        np.concatenate([labels[kept], np.zeros(n_background, dtype=np.int64), codes[taken]]),
-        [*(keys[place] for place in kept), *[""] * n_background, *(new.keys[place] for place in taken)],
+        np.concatenate([rows[~dropped], model.background[background], new.rows[taken]]),
+        np.concatenate([labels[~dropped], np.zeros(n_background, dtype=np.int64), codes[taken]]),
+        [
+            *(key for key, gone in zip(keys, dropped, strict=True) if not gone),
+            *[""] * n_background,
+            *(new.keys[place] for place in taken),
+        ],
         sizes,
-        sum(new.keys[place] not in before for place in taken),
+        sum(new.keys[place] not in remembered for place in taken),
     )
 
 
