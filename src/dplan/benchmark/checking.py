@@ -151,12 +151,14 @@ def _row_problems(cells: Sequence[tuple[dict[str, Any], Cell]], home: Path | Non
     by_rows: dict[Any, list[dict[str, Any]]] = {}
     for record, cell in cells:
         by_rows.setdefault((cell.suite == "discovery", cell.rows), []).append(record)
-    for (reviewed, rows), records in _spread(list(by_rows.items()), _MOST_TASKS):
+    for (reviewed, (scenario, seed, protocol, labels)), records in _spread(
+        list(by_rows.items()), _MOST_TASKS
+    ):
         if reviewed:
-            anomalous = load_review(*rows[:2], home).anomalous
+            anomalous = load_review(scenario, seed, home).anomalous
             here = {"rows": len(anomalous), "anomalies": int(anomalous.sum())}
         else:
-            y_test = load_task(*rows, home).y_test
+            y_test = load_task(scenario, seed, protocol, labels, home).y_test
             here = {"test_rows": len(y_test), "anomalies": int((y_test > 0).sum())}
         for record, (name, count) in product(records, here.items()):
             if record.get(name, count) != count:

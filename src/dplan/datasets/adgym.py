@@ -18,9 +18,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan.datasets.arrays import ArrayTask
-from dplan.datasets.loading import data_home
+from dplan.datasets.loading import collection_folder
 
-__all__ = ["folder", "n_labelled_at_most", "published", "table", "tables", "task"]
+__all__ = ["n_labelled_at_most", "published", "table", "tables", "task"]
 
 _FEWEST_ROWS, _MOST_ROWS = 1_000, 3_000
 _RESULTS = "published.csv"
@@ -36,13 +36,6 @@ _COLUMNS = {
 Rows = NDArray[np.int64]
 
 
-def folder(home: str | Path | None = None) -> Path:
-    """Return the folder of the tables: ``adgym`` in the data home if it exists, else the data home itself."""
-    home = Path(home) if home is not None else data_home()
-    inner = home / "adgym"
-    return inner if inner.is_dir() else home
-
-
 def tables(home: str | Path | None = None) -> list[str]:
     """List the tables in the folder that have enough rows, in the order of their numbers.
 
@@ -51,7 +44,7 @@ def tables(home: str | Path | None = None) -> list[str]:
     FileNotFoundError
         If there is none.
     """
-    place = folder(home)
+    place = collection_folder("adgym", home)
     names = [path.stem for path in place.glob("*.npz") if len(_labels(path)) >= _FEWEST_ROWS]
     if not names:
         raise FileNotFoundError(
@@ -64,13 +57,13 @@ def tables(home: str | Path | None = None) -> list[str]:
 
 def table(name: str, home: str | Path | None = None) -> tuple[NDArray[np.float64], Rows]:
     """Return the rows of a table and their classes: 1 for anomalies, 0 for normal rows."""
-    path = folder(home) / f"{name}.npz"
+    path = _file(name, home)
     return _array(path, "X").astype(np.float64), _labels(path)
 
 
 def n_labelled_at_most(name: str, seed: int, home: str | Path | None = None) -> int:
     """Return the number of anomalies among the training rows."""
-    y = _labels(folder(home) / f"{name}.npz")
+    y = _labels(_file(name, home))
     training, _, _ = _split(y, seed)
     return int(y[training].sum())
 
@@ -89,7 +82,7 @@ def task(name: str, seed: int, n_labels: int, home: str | Path | None = None) ->
 
 def published(home: str | Path | None = None) -> pl.DataFrame:
     """Return the published results of the tables, with no rows if the folder has no ``published.csv``."""
-    path = folder(home) / _RESULTS
+    path = collection_folder("adgym", home) / _RESULTS
     if not path.exists():
         return pl.DataFrame(schema=_COLUMNS)
     try:
@@ -97,6 +90,10 @@ def published(home: str | Path | None = None) -> pl.DataFrame:
     except pl.exceptions.PolarsError as error:
         wanted = ", ".join(_COLUMNS)
         raise ValueError(f"cannot read {path}; it must have the columns {wanted}: {error}") from error
+
+
+def _file(name: str, home: str | Path | None) -> Path:
+    return collection_folder("adgym", home) / f"{name}.npz"
 
 
 def _split(y: Rows, seed: int) -> tuple[Rows, Rows, np.random.RandomState]:

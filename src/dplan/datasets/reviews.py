@@ -16,12 +16,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan.datasets.loading import Dataset, data_home
+from dplan.datasets.loading import Dataset, collection_folder
 from dplan.datasets.scenario_ids import scenario_id
 from dplan.datasets.splits import Stream
 from dplan.tables.preparing import TablePreparer
 
-__all__ = ["ReviewTable", "drawn", "folder", "table", "tables"]
+__all__ = ["ReviewTable", "drawn", "table", "tables"]
 
 _MOST_ROWS, _ANOMALY_SHARE = 10_000, 0.02
 _NORMAL, _ANOMALIES, _ORDER = range(40, 43)  # one stream per kind of draw
@@ -35,21 +35,15 @@ class ReviewTable(NamedTuple):
     anomalous: NDArray[np.bool_]
 
 
-def folder(home: str | Path | None = None) -> Path:
-    """Return the folder of the tables: ``discovery`` in the data home if it exists, else the data home itself."""
-    home = Path(home) if home is not None else data_home()
-    inner = home / "discovery"
-    return inner if inner.is_dir() else home
-
-
 def tables(home: str | Path | None = None) -> list[str]:
     """List the tables in the folder: CSV files whose first column says anomaly or nominal."""
-    return sorted(path.stem for path in folder(home).glob("*.csv") if _first_column(path) is not None)
+    place = collection_folder("discovery", home)
+    return sorted(path.stem for path in place.glob("*.csv") if _first_column(path) is not None)
 
 
 def table(name: str, home: str | Path | None = None) -> ReviewTable:
     """Return the table of a CSV file."""
-    path = folder(home) / f"{name}.csv"
+    path = collection_folder("discovery", home) / f"{name}.csv"
     label = _first_column(path)
     if label is None:
         raise ValueError(f"{path}: the first column must be `anomaly` or `nominal` in every row")

@@ -116,7 +116,7 @@ def _charts(
     horizon: int,
     checkpoints: Sequence[int],
 ) -> Figure:
-    steps = sorted({0, *range(0, horizon + 1, max(1, horizon // 30)), *checkpoints})
+    steps = sorted({0, *range(0, horizon + 1, max(1, horizon // 60)), *checkpoints})
     charts: dict[str, dict[str, Line]] = {}
     rows = []
     for table in tables:

@@ -29,6 +29,7 @@ from dplan.benchmark.report.unknown import unknown_chapter
 from dplan.benchmark.results import Results
 from dplan.benchmark.suites import PAPER_SUITES, SUITES
 from dplan.datasets import adgym
+from dplan.datasets.registry import CATALOG
 from dplan.persistence.atomic import atomic_write
 
 __all__ = ["as_markdown", "report_blocks", "write_report"]
@@ -143,7 +144,9 @@ def _making(results: Results) -> Iterator[Block]:
             "with the protocol resampled, also that of the split, the labels and the contaminants."
         )
     rows = [
-        [Entry(name), Entry("; ".join(lacks) or "complete")] for name, lacks in partial_data(results).items()
+        [Entry(name), Entry("; ".join(lacks) or "complete")]
+        for name, lacks in partial_data(results).items()
+        if name in CATALOG  # the paper has no other tables
     ]
     if rows:
         yield Grid(
