@@ -25,10 +25,10 @@ KINDS = {"slow": 0.075, "fast": 0.075, "boosted": 0.25, "randomised": 0.6}
 _UNLABELLED_PER_ANOMALY, _FEWEST_ANOMALIES = 5, 5
 
 # Shares of the explorers in their total weight. Neighbours find more on most tables; the forest still sees small
-# differences in columns with a few extreme values. Without known anomalies it is the other way round: the first rows
-# that a person reviews should not all be of one kind, and the neighbours' are.
+# differences in columns with a few extreme values. Without known anomalies the forest decides: its first rows are
+# seldom all of one kind, so reviewing them teaches more.
 EXPLORERS = {"neighbours": 5 / 6, "forest": 1 / 6}
-COLD_EXPLORERS = {"neighbours": 1 / 6, "forest": 5 / 6}
+COLD_EXPLORERS = {"neighbours": 0.0, "forest": 1.0}
 
 _LEAST_TRUST = 0.5
 
