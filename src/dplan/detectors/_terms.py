@@ -225,10 +225,10 @@ class StackedTreesTerm(Term):
         found = TreesTerm(self.trees, self.weights).changes(stacked)
         changes: Changes = found[..., :n_features]
         for place, column in zip(more, self.columns, strict=True):
-            sizes = (
-                np.abs(column.changes(replacing)) + 1e-300
-            )  # equal shares if no feature changes the column
-            changes = changes + found[..., [place]] * sizes / sizes.sum(axis=2, keepdims=True)
+            sizes = np.abs(column.changes(replacing))
+            total = sizes.sum(axis=2, keepdims=True)
+            equal = np.full_like(sizes, 1 / n_features)
+            changes = changes + found[..., [place]] * np.divide(sizes, total, out=equal, where=total > 0)
         return changes
 
     def to_onnx(self, graph: Any, rows: str) -> str | None:
