@@ -152,7 +152,6 @@ def training_progress(detector: Detector) -> Iterator[Callable[[str], None]]:
             "reward": "reward {:.0f}",
             "epsilon": "ε {:.2f}",
             "loss": "loss {:.3g}",
-            "held_out_error": "held out {:.1%}",
         }
 
         def advance(_: Detector, metrics: Mapping[str, float]) -> None:
