@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels import perceptron
-from dplan._kernels.compile import compiled_exactly, compiled_into_caller
+from dplan._kernels.compile import compiled_into_caller
 from dplan._kernels.perceptron import Floats, Sizes
 
 N_ACTIONS = 2
@@ -50,7 +50,7 @@ def new_agent(n_columns: int, hidden_units: tuple[int, ...], rng: np.random.Gene
     return Agent(sizes, theta, *zeros)
 
 
-@compiled_exactly
+@compiled_into_caller
 def target_value(agent: Agent, rows: Floats, row: int, known: Floats) -> float:
     """Return max_a Q̂(s, a; θ⁻) of a row, and cache it in `known`, which is NaN for rows not needed yet."""
     if np.isnan(known[row]):
@@ -63,7 +63,7 @@ def target_value(agent: Agent, rows: Floats, row: int, known: Floats) -> float:
 def learn(
     agent: Agent,
     rows: Floats,
-    actions: NDArray[np.int8],
+    actions: NDArray[np.int64],
     targets: Floats,
     learning: Learning,
     rng: np.random.Generator,
