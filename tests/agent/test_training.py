@@ -134,7 +134,9 @@ def test_the_combined_reward_adds_the_forests_score_of_the_same_row():
     list(train(agent, world, novelty, memory, still, LEARNING, 32, np.random.default_rng(0)))
     rows, actions = memory.rows[:200], memory.actions[:200]
     external = np.where(rows < world.n_labelled, np.where(actions == 1, 1, -1), np.where(actions == 1, -1, 0))
-    np.testing.assert_allclose(memory.rewards[:200], external + rescale(novelty.scores[rows], novelty.reference_scores), atol=1e-6)
+    np.testing.assert_allclose(
+        memory.rewards[:200], external + rescale(novelty.scores[rows], novelty.reference_scores), atol=1e-6
+    )
     assert (memory.rewards[:200] != external).any()
 
 
@@ -158,7 +160,9 @@ def test_targets_are_the_reward_and_the_discounted_value_of_the_next_row():
     fill_batch(agent, world, memory, slots, 0.99, known, rows, actions, targets)
     value = perceptron.outputs(agent.target, agent.sizes, world.rows[30:31]).max()
     future = 0.99 * value
-    assert targets.tolist() == pytest.approx([0.5, 0.5 + future, 0.5 + future], rel=1e-5)  # slot 1 is terminal
+    assert targets.tolist() == pytest.approx(
+        [0.5, 0.5 + future, 0.5 + future], rel=1e-5
+    )  # slot 1 is terminal
     np.testing.assert_array_equal(rows, world.rows[slots])
     assert actions.tolist() == [1, 1, 1]
 

@@ -59,7 +59,7 @@ def new_novelty(
 
 
 @compiled_into_caller
-def intrinsic_reward(novelty: Novelty, world: World, sizes: Sizes, row: int) -> np.float32:
+def intrinsic_reward(novelty: Novelty, world: World, sizes: Sizes, row: int) -> float:
     """Return r^i = f(s; θ̂^e) of a row."""
     if np.isnan(novelty.scores[row]):
         # The forest stands still until its next refresh, so each row is asked about once.
@@ -67,7 +67,7 @@ def intrinsic_reward(novelty: Novelty, world: World, sizes: Sizes, row: int) -> 
         if novelty.features == EMBEDDED:
             seen = embed(novelty.frozen, sizes, seen)
         novelty.scores[row] = isolation_score(novelty.forest, seen[0], novelty.nodes)
-    return _rescaled(novelty.scores[row], novelty.reference_scores, novelty.scaling)
+    return float(_rescaled(novelty.scores[row], novelty.reference_scores, novelty.scaling))
 
 
 def refresh(novelty: Novelty, world: World, theta: Floats, sizes: Sizes, rng: np.random.Generator) -> None:
