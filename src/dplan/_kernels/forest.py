@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels.compile import compiled, compiled_exactly, compiled_into_caller, compiled_into_fast_caller
+from dplan._kernels.compile import compiled, compiled_exactly, compiled_into_fast_caller
 from dplan._kernels.perceptron import Floats, Sizes, embed
 
 _BLOCK_ROWS = 256  # that are scored together
@@ -177,7 +177,7 @@ def isolation_scores(forest: Forest, embedded: Floats) -> Floats:
     return scores
 
 
-@compiled_into_caller
+@compiled_exactly
 def isolation_score(forest: Forest, values: Floats, nodes: NDArray[np.int32]) -> np.float32:
     """Return the score of one embedded row: the same as `isolation_scores`, but trees are walked side by side.
 
