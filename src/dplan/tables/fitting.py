@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,7 @@ def fit_table(
     }
     if table.options != ReadOptions():
         summary["reading"] = asdict(table.options)
-    return assemble(detector, preparation, X, table.y, summary, rng)
+    return assemble(detector, preparation, X, table.y, summary, rng, partial(row_name, table.ids))
 
 
 def assemble(
@@ -106,15 +107,23 @@ def assemble(
     y: NDArray[np.int64],
     summary: dict[str, Any],
     rng: np.random.Generator,
+    name_of: Callable[[int], str],
 ) -> TableModel:
-    """Combine a fitted detector with the training rows that explanations need."""
+    """Combine a fitted detector with the training rows that explanations need, and the names of known anomalies."""
     unlabelled, labelled = np.flatnonzero(y == 0), np.flatnonzero(y)
     if len(unlabelled) == 0:  # a detector that ignores labels can still be fitted
         unlabelled = np.arange(len(y))
     background = np.ascontiguousarray(X[_some(unlabelled, _BACKGROUND_ROWS, rng)])
     known = _some(labelled, _KNOWN_ROWS, rng)
     known_rows, known_classes = np.ascontiguousarray(X[known]), y[known].astype(np.int64)
+    summary["known_names"] = [name_of(int(row)) for row in known]
     return TableModel(detector, preparation, background, known_rows, known_classes, summary)
+
+
+def row_name(ids: pl.DataFrame, row: int) -> str:
+    """Return the id of a training row, or its number if it has none."""
+    found = [str(value) for value in (ids.row(row) if ids.width else ()) if value is not None]
+    return ", ".join(found) or f"training row {row + 1}"
 
 
 def _fit_preparation(features: pl.DataFrame, max_levels: int) -> tuple[TablePreparer, dict[str, str]]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dplan.detectors._base import Detector
 from dplan.detectors._registry import list_detectors
-from dplan.tables.fitting import assemble
+from dplan.tables.fitting import assemble, row_name
 from dplan.tables.labels import LabelledTable
 from dplan.tables.model import TableModel
 
@@ -65,7 +65,14 @@ def update_model(model: TableModel, table: LabelledTable, *, seed: int = 0) -> T
     }
     summary["updates"] = [*summary.get("updates", []), update]
     summary["estimate"] = None  # it was the old model's
-    return assemble(detector, model.preparation, X, y, summary, np.random.default_rng(seed))
+    names_before, n_before = model.summary.get("known_names", []), len(X) - len(X_new)
+
+    def name_of(row: int) -> str:
+        if row >= n_before:
+            return row_name(table.ids, row - n_before)
+        return names_before[row] if row < len(names_before) else "a known anomaly"
+
+    return assemble(detector, model.preparation, X, y, summary, np.random.default_rng(seed), name_of)
 
 
 def copied(detector: Detector) -> Any:

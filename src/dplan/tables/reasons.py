@@ -1,0 +1,283 @@
+"""Why a row is anomalous, in words: for each column that raises its score, the value and what makes it count.
+
+A value outside the typical range, or a rare level, speaks for itself. A value inside it does not, so the reason is the
+first of these that applies:
+
+1. it is more common among known anomalies than among unlabelled rows;
+2. together with the value of another column, it is, or the combination is rare;
+3. a similar known anomaly has it too;
+4. how many unlabelled rows have it or, for a number, at least or at most as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dplan._kernels.perceptron import Floats
+from dplan.explain.explanation import Explanation
+from dplan.tables.columns import Column
+from dplan.tables.formatting import Typical, cell, format_cell, format_end, format_share, in_units
+
+__all__ = ["Evidence"]
+
+_WORTH_READING = 0.1  # of the difference between the row's score and the background's
+_MAX_NAME = 100  # characters of a column's name
+_SAME = 1e-6  # prepared numbers are float32 values around 1
+_NEAR = 0.1  # fraction of the background rows that is the neighbourhood of a number
+_LIFT, _GAIN = 1.5, 0.05  # how much more common among known anomalies is worth saying
+_RARE, _RARER = 0.02, 1 / 3  # a combination: how rare, and how much rarer than by chance
+_MIN_EXPECTED = 5  # rows with a combination, if it were by chance
+_OTHERS, _ALIKE = 5, 3  # columns tried in combinations, and named of a similar anomaly
+_WITHIN = 0.05  # relative difference of similar numbers
+_MIN_CLASS_ROWS, _FEW = (
+    5,
+    20,
+)  # known anomalies: of a class that is named, and that are counted instead of percent
+
+
+class _Condition(NamedTuple):
+    """What a value meets, such as "≥ 80", and the background rows and known anomalies that meet it too."""
+
+    text: str
+    rest: NDArray[np.bool_]
+    known: NDArray[np.bool_]
+
+    def also(self, other: _Condition) -> _Condition:
+        return _Condition("", self.rest & other.rest, self.known & other.known)
+
+
+class _Row(NamedTuple):
+    """A row: its prepared features, and the values of the columns that raise its score, the strongest first."""
+
+    features: Floats
+    values: Mapping[int, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What a model knows about its training rows, to justify the score of a row.
+
+    Attributes
+    ----------
+    columns : sequence of Column
+        The prepared columns.
+    starts : ndarray of int
+        The first feature of each column.
+    background, known : ndarray of float32
+        Prepared unlabelled rows and known anomalies.
+    classes : ndarray of int
+        Classes of the known anomalies, counted from 1.
+    class_names : sequence of str
+        The names of the classes.
+    names : sequence of str
+        What the known anomalies are called, such as their ids; may be empty.
+    """
+
+    columns: Sequence[Column]
+    starts: NDArray[np.int64]
+    background: Floats
+    known: Floats
+    classes: NDArray[np.int64]
+    class_names: Sequence[str]
+    names: Sequence[str]
+
+    def reasons(self, table: pl.DataFrame, prepared: Floats, explanation: Explanation, k: int) -> list[str]:
+        """Return the reasons for each row's score as text: up to k columns that raise it most."""
+        texts = []
+        for i, order in enumerate(explanation.top(k + _OTHERS)):
+            gains = explanation.effects[i, order]
+            least = _WORTH_READING * (explanation.scores[i] - explanation.baseline)
+            raising = order[gains > 0].tolist()
+            strong = order[:k][(gains[:k] > 0) & (gains[:k] >= least)].tolist() if least > 0 else []
+            row = _Row(prepared[i], {j: cell(table, self.columns[j].name, i) for j in raising})
+            texts.append(" | ".join(self._reason(j, row) for j in strong))
+        return texts
+
+    def _reason(self, j: int, row: _Row) -> str:
+        column, typical = self.columns[j], self._typical[j]
+        if _is_missing(row.values[j]):
+            return f"{self._name(j)} is missing; typical {typical.text}"
+        own = self._conditions(j, row)
+        if not own:
+            return f"{self._equation(j, row)}, not seen in training; typical {typical.text}"
+        start = self.starts[j]
+        if not typical.includes(column, row.features[start : start + column.width]):
+            return f"{self._equation(j, row)}; typical {typical.text}"
+        return (
+            self._common_among_known(j, row, own)
+            or self._combination(j, row, own)
+            or self._similar(j, row)
+            or self._share(j, row, own)
+        )
+
+    def _common_among_known(self, j: int, row: _Row, own: list[_Condition]) -> str:
+        found = max(map(self._compared, own), key=lambda one: one.weight, default=None)
+        if found is None or not found.worth_saying:
+            return ""
+        return f"{self._with(found.condition, j, row)}: {found.text}"
+
+    def _combination(self, j: int, row: _Row, own: list[_Condition]) -> str:
+        """Return the combination with another column that is most common among known anomalies, or rarest."""
+        more, rare = [], []
+        for other in row.values:
+            theirs = [] if other == j or _is_missing(row.values[other]) else self._conditions(other, row)
+            for mine, its in product(own, theirs):
+                both, alone = self._compared(mine.also(its)), self._compared(its)
+                text = f"{self._name(j)} {mine.text} and {self._name(other)} {its.text}: "
+                if both.worth_saying and both.lift >= _LIFT * alone.lift:
+                    more.append((both.weight, text + both.text))
+                by_chance = mine.rest.mean() * its.rest.mean()
+                if (
+                    both.share <= min(_RARE, _RARER * by_chance)
+                    and by_chance * len(mine.rest) >= _MIN_EXPECTED
+                ):
+                    rare.append(
+                        (by_chance - both.share, f"{text}{format_share(both.share)} of unlabelled rows")
+                    )
+        return max(more or rare or [(0.0, "")], key=itemgetter(0))[1]
+
+    def _similar(self, j: int, row: _Row) -> str:
+        """Return the known anomaly that has this value too, and most of the others that raise the score."""
+        others = [other for other in row.values if other != j and not _is_missing(row.values[other])]
+        if len(self.known) == 0 or len(self.names) != len(self.known):
+            return ""
+        likeness = [self._alike(other, row) for other in (j, *others)]
+        counts = np.where(likeness[0].close, sum(one.close for one in likeness), 0)  # type: ignore[arg-type]
+        best = int(counts.argmax())
+        if counts[best] < min(2, len(likeness)):
+            return ""
+        alike = [one.text(best) for one in likeness if one.close[best]][:_ALIKE]
+        return f"{self._equation(j, row)}; like {self.names[best]}: {', '.join(alike)}"
+
+    def _share(self, j: int, row: _Row, own: list[_Condition]) -> str:
+        rarest = min(own, key=lambda one: one.rest.mean())
+        return f"{self._with(rarest, j, row)}: {format_share(float(rarest.rest.mean()))} of unlabelled rows"
+
+    @cached_property
+    def _typical(self) -> list[Typical]:
+        pairs = zip(self.columns, self.starts, strict=True)
+        return [Typical.of(column, self.background[:, start]) for column, start in pairs]
+
+    @cached_property
+    def _groups(self) -> list[tuple[str, NDArray[np.bool_]]]:
+        """All known anomalies and, if there are several classes, those of each."""
+        every = np.ones(len(self.known), dtype=bool)
+        if len(self.class_names) == 1 and not self.class_names[0].isdigit():
+            return [(f"known {self.class_names[0]}", every)]
+        found = [("known anomalies", every)]
+        if len(self.class_names) > 1:
+            of_class = [(name, self.classes == k) for k, name in enumerate(self.class_names, start=1)]
+            found += [(f"known {name}", own) for name, own in of_class if own.sum() >= _MIN_CLASS_ROWS]
+        return found
+
+    def _compared(self, condition: _Condition) -> _Compared:
+        """Compare known anomalies with background rows; of several classes, take the one that differs most."""
+        rest = float(condition.rest.mean())
+        found = [
+            _Compared(condition, rest, float(condition.known[own].mean()), int(own.sum()), name)
+            for name, own in self._groups
+            if own.any()
+        ]
+        return max(found, key=lambda one: one.weight, default=_Compared(condition, rest, 0.0, 0, ""))
+
+    def _conditions(self, j: int, row: _Row) -> list[_Condition]:
+        """Return what a value meets: equality or, for numbers, bounds and a neighbourhood; nothing if it is unseen."""
+        column, start = self.columns[j], int(self.starts[j])
+        text = format_cell(column, row.values[j])
+        if column.kind == "text":
+            features = row.features[start : start + column.width]
+            level = start + int(features.argmax())
+            same = _Condition(f"= {text}", self.background[:, level] == 1, self.known[:, level] == 1)
+            return [same] if features.any() else []
+        x, rest, known = row.features[start], self.background[:, start], self.known[:, start]
+        same = _Condition(f"= {text}", np.abs(rest - x) <= _SAME, np.abs(known - x) <= _SAME)
+        if column.kind == "flag":
+            return [same]
+        found = [same] if same.rest.mean() > _RARE else []
+        found.append(_Condition(f"≥ {text}", rest >= x - _SAME, known >= x - _SAME))
+        found.append(_Condition(f"≤ {text}", rest <= x + _SAME, known <= x + _SAME))
+        distances = np.abs(rest - x)
+        near = rest[distances <= np.quantile(distances, _NEAR)]
+        low, high = min(near.min(), x), max(near.max(), x)
+        ends = [format_end(column, float(end)) for end in (low, high)]
+        inside = [(part >= low - _SAME) & (part <= high + _SAME) for part in (rest, known)]
+        return [*found, _Condition(f"between {' and '.join(ends)}", *inside)]
+
+    def _alike(self, j: int, row: _Row) -> _Likeness:
+        column, start = self.columns[j], int(self.starts[j])
+        features = row.features[start : start + column.width]
+        same = (np.abs(self.known[:, start : start + column.width] - features) <= _SAME).all(axis=1)
+        close = same
+        if column.kind == "number":
+            value = in_units(column, float(features[0]))
+            others = np.array([in_units(column, float(x)) for x in self.known[:, start]])
+            close = same | (np.abs(others - value) <= _WITHIN * abs(value))
+        return _Likeness(self._name(j), same, close)
+
+    def _name(self, j: int) -> str:
+        name = self.columns[j].name
+        return f"`{name if len(name) <= _MAX_NAME else name[: _MAX_NAME - 1] + '…'}`"
+
+    def _equation(self, j: int, row: _Row) -> str:
+        return f"{self._name(j)} = {format_cell(self.columns[j], row.values[j])}"
+
+    def _with(self, condition: _Condition, j: int, row: _Row) -> str:
+        equation = self._equation(j, row)
+        return equation if condition.text.startswith("=") else f"{equation}; {condition.text}"
+
+
+class _Compared(NamedTuple):
+    """How common a condition is among known anomalies, compared with the background rows."""
+
+    condition: _Condition
+    share: float
+    known_share: float
+    n_known: int
+    who: str
+
+    @property
+    def lift(self) -> float:
+        return (self.known_share + 0.001) / (self.share + 0.001)
+
+    @property
+    def weight(self) -> float:
+        """How convincing it is: the share of known anomalies, more of it the rarer the condition is otherwise."""
+        return self.known_share * float(np.log(self.lift))
+
+    @property
+    def worth_saying(self) -> bool:
+        enough = round(self.known_share * self.n_known) >= min(2, self.n_known)
+        return enough and self.known_share >= max(_LIFT * self.share, self.share + _GAIN)
+
+    @property
+    def text(self) -> str:
+        many = (
+            f"{round(self.known_share * self.n_known)} of {self.n_known}"
+            if self.n_known < _FEW
+            else f"{format_share(self.known_share)} of"
+        )
+        return f"{many} {self.who}, {format_share(self.share)} of the rest"
+
+
+class _Likeness(NamedTuple):
+    """The known anomalies with the same value in a column, and with a close one."""
+
+    name: str
+    same: NDArray[np.bool_]
+    close: NDArray[np.bool_]
+
+    def text(self, i: int) -> str:
+        return f"same {self.name}" if self.same[i] else f"{self.name} within {format_share(_WITHIN)}"
+
+
+def _is_missing(found: Any) -> bool:
+    return found is None or (isinstance(found, float) and bool(np.isnan(found)))
