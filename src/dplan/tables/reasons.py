@@ -36,6 +36,7 @@ _NEAR = 0.1  # fraction of the background rows that is the neighbourhood of a nu
 _LIFT, _GAIN = 1.5, 0.05  # how much more common among known anomalies is worth saying
 _RARE, _RARER = 0.02, 1 / 3  # a combination: how rare, and how much rarer than by chance
 _MIN_EXPECTED = 5  # rows with a combination, if it were by chance
+_UNCOMMON = 0.15  # share of unlabelled rows with a value that is worth saying
 _OTHERS, _ALIKE = 5, 3  # columns tried in combinations, and named of a similar anomaly
 _WITHIN = 0.05  # relative difference of similar numbers
 _MIN_CLASS_ROWS, _FEW = (
@@ -99,7 +100,10 @@ class Evidence:
             raising = order[gains > 0].tolist()
             strong = order[:k][(gains[:k] > 0) & (gains[:k] >= least)].tolist() if least > 0 else []
             row = _Row(prepared[i], {j: cell(table, self.columns[j].name, i) for j in raising})
-            texts.append(" | ".join(self._reason(j, row) for j in strong))
+            found = [(self._reason(j, row), j) for j in strong]
+            convincing = [text for text, _ in found if text]
+            # A common value that nothing is known about is worth a line only if there is no other reason.
+            texts.append(" | ".join(convincing or [self._share(j, row) for _, j in found[:1]]))
         return texts
 
     def _reason(self, j: int, row: _Row) -> str:
@@ -116,7 +120,7 @@ class Evidence:
             self._common_among_known(j, row, own)
             or self._combination(j, row, own)
             or self._similar(j, row)
-            or self._share(j, row, own)
+            or self._share(j, row, at_most=_UNCOMMON)
         )
 
     def _common_among_known(self, j: int, row: _Row, own: list[_Condition]) -> str:
@@ -151,16 +155,22 @@ class Evidence:
         if len(self.known) == 0 or len(self.names) != len(self.known):
             return ""
         likeness = [self._alike(other, row) for other in (j, *others)]
-        counts = np.where(likeness[0].close, sum(one.close for one in likeness), 0)  # type: ignore[arg-type]
+        counts = np.where(likeness[0].close, sum(one.close for one in likeness), 0)
         best = int(counts.argmax())
         if counts[best] < min(2, len(likeness)):
             return ""
         alike = [one.text(best) for one in likeness if one.close[best]][:_ALIKE]
         return f"{self._equation(j, row)}; like {self.names[best]}: {', '.join(alike)}"
 
-    def _share(self, j: int, row: _Row, own: list[_Condition]) -> str:
-        rarest = min(own, key=lambda one: one.rest.mean())
-        return f"{self._with(rarest, j, row)}: {format_share(float(rarest.rest.mean()))} of unlabelled rows"
+    def _share(self, j: int, row: _Row, at_most: float = 1.0) -> str:
+        """Return how many unlabelled rows have the value, or nothing if there are too many."""
+        rarest = min(self._conditions(j, row), key=lambda one: one.rest.mean())
+        share = float(rarest.rest.mean())
+        return (
+            f"{self._with(rarest, j, row)}: {format_share(share)} of unlabelled rows"
+            if share <= at_most
+            else ""
+        )
 
     @cached_property
     def _typical(self) -> list[Typical]:
@@ -220,7 +230,8 @@ class Evidence:
         if column.kind == "number":
             value = in_units(column, float(features[0]))
             others = np.array([in_units(column, float(x)) for x in self.known[:, start]])
-            close = same | (np.abs(others - value) <= _WITHIN * abs(value))
+            with np.errstate(over="ignore"):
+                close = same | (np.abs(others - value) <= _WITHIN * abs(value))
         return _Likeness(self._name(j), same, close)
 
     def _name(self, j: int) -> str:
@@ -255,8 +266,9 @@ class _Compared(NamedTuple):
 
     @property
     def worth_saying(self) -> bool:
-        enough = round(self.known_share * self.n_known) >= min(2, self.n_known)
-        return enough and self.known_share >= max(_LIFT * self.share, self.share + _GAIN)
+        # Two standard deviations: what a few known anomalies share by chance convinces nobody.
+        by_chance = 2 * float(np.sqrt(self.share * (1 - self.share) / max(self.n_known, 1)))
+        return self.known_share >= max(_LIFT * self.share, self.share + max(_GAIN, by_chance))
 
     @property
     def text(self) -> str:
