@@ -90,6 +90,10 @@ def test_the_check_for_contradictions_can_fail():
     assert not contradicts("`logged_in` = 2; typical 0–1")
 
 
+def made_row(features, values):
+    return _Row(features, values, {})
+
+
 def evidence(background, known, *columns, class_names=("fraud",), classes=None, names=None):
     """Evidence over columns of which each is one feature."""
     background, known = (
@@ -105,19 +109,18 @@ A, B = (Column(name, "number", 0.0, 100.0, (0.5,)) for name in "ab")
 
 def test_a_value_that_known_anomalies_have_more_often():
     rest = [[0], [1]] * 50
-    row = _Row(np.float32([0]), {0: 0})
-    assert (
-        evidence(rest, [[0]] * 24 + [[1]], A)._reason(0, row)
-        == "`a` = 0: 96 % of known fraud, 50 % of the rest"
-    )
-    assert evidence(rest, [[0]] * 4, A)._reason(0, row) == "`a` = 0: 4 of 4 known fraud, 50 % of the rest"
+    for known, said in (([[0]] * 24 + [[1]], "96 % of"), ([[0]] * 4, "4 of 4")):
+        reason = evidence(rest, known, A)._reason(0, made_row(np.float32([0]), {0: 0}))
+        assert reason == f"`a` = 0: {said} known fraud, 50 % of the rest"
+    by_chance = evidence(rest, [[0]] * 3 + [[1]], A)._reason(0, made_row(np.float32([0]), {0: 0}))
+    assert "known" not in by_chance
     many = np.linspace(0, 1, 1001)[:, None]
     high = evidence(many, np.linspace(0.8, 0.94, 50)[:, None], A)
-    assert high._reason(0, _Row(np.float32([0.8]), {0: 80})) == (
+    assert high._reason(0, made_row(np.float32([0.8]), {0: 80})) == (
         "`a` = 80; ≥ 80: 100 % of known fraud, 20 % of the rest"
     )
     middle = evidence(many, np.full((50, 1), 0.5), A)
-    assert middle._reason(0, _Row(np.float32([0.5]), {0: 50})) == (
+    assert middle._reason(0, made_row(np.float32([0.5]), {0: 50})) == (
         "`a` = 50; between 45 and 55: 100 % of known fraud, 10 % of the rest"
     )
 
@@ -126,19 +129,22 @@ def test_of_several_classes_the_one_that_has_the_value_is_named():
     rest = [[0], [1]] * 50
     known = [[0]] * 30 + [[1]] * 30
     found = evidence(rest, known, A, class_names=["dos", "probe"], classes=[1] * 30 + [2] * 30)
-    assert found._reason(0, _Row(np.float32([0]), {0: 0})) == "`a` = 0: 100 % of known dos, 50 % of the rest"
+    assert (
+        found._reason(0, made_row(np.float32([0]), {0: 0})) == "`a` = 0: 100 % of known dos, 50 % of the rest"
+    )
     numbered = evidence(rest, [[0]] * 30, A, class_names=["1"])
-    assert numbered._reason(0, _Row(np.float32([0]), {0: 0})) == (
+    assert numbered._reason(0, made_row(np.float32([0]), {0: 0})) == (
         "`a` = 0: 100 % of known anomalies, 50 % of the rest"
     )
 
 
 def test_two_columns_that_count_together():
     rest = [[0, 1], [1, 0]] * 100
-    row = _Row(np.float32([1, 1]), {0: 100, 1: 100})
     together = evidence(rest, [[0, 0], [1, 1]] * 15, A, B)
+    row = made_row(np.float32([1, 1]), {0: 100, 1: 100})
     assert together._reason(0, row) == "`a` = 100 and `b` = 100: 50 % of known fraud, 0 % of the rest"
     nothing_known = evidence(rest, [], A, B)
+    row = made_row(np.float32([1, 1]), {0: 100, 1: 100})
     assert nothing_known._reason(0, row) == "`a` = 100 and `b` = 100: 0 % of unlabelled rows"
 
 
@@ -146,12 +152,11 @@ def test_the_most_similar_known_anomaly_and_its_absence():
     rng = np.random.default_rng(0)
     rest = rng.random((500, 2))
     known = np.column_stack([np.linspace(0.1, 0.9, 30), np.linspace(0.9, 0.1, 30)]).astype(np.float32)
-    row = _Row(known[20] * np.float32([1, 1.02]), {0: 65.2, 1: 35.5})
+    row = made_row(known[20] * np.float32([1, 1.02]), {0: 65.2, 1: 35.5})
     found = evidence(rest, known, A, B)
     assert found._similar(0, row) == "`a` = 65.2; like TX-20: same `a`, `b` within 5 %"
-    assert (
-        evidence(rest, known, A, B, names=[])._similar(0, row) == ""
-    )  # files of older versions have no names
+    unnamed = evidence(rest, known, A, B, names=[])  # as in files of older versions
+    assert unnamed._similar(0, row) == ""
     alone = evidence(rest, [], A, B)._reason(0, row)
     assert re.fullmatch(r"`a` = 65.2; (between \S+ and|≥|≤) \S+: \d+ % of unlabelled rows", alone)
 
@@ -160,7 +165,9 @@ def test_missing_and_new_values_are_called_so(model, table):
     fraud = table.filter(pl.col("country") == "XX", pl.col("amount").is_not_null())[:20]
     new = " | ".join(model.reasons(fraud.with_columns(country=pl.lit("QQ"))))
     assert "`country` = 'QQ', not seen in training; typical " in new
-    assert "is missing; typical" in model._evidence._reason(0, _Row(np.zeros(9, dtype=np.float32), {0: None}))
+    assert "is missing; typical" in model._evidence._reason(
+        0, made_row(np.zeros(9, dtype=np.float32), {0: None})
+    )
 
 
 def test_values_are_written_as_in_the_table():

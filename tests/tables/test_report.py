@@ -223,7 +223,7 @@ def test_rows_can_be_found_again_and_labelled_ones_are_marked(model, table):
         amount = data.highest["amount"][i]
         assert f'data-label="amount">{"missing" if amount is None else f"{amount:.12g}"}<' in row
         assert ('data-labelled="1"' in row) == (data.labels[i] == "fraud")
-    assert f"{sum(label == 'fraud' for label in data.labels)} of these 20 rows are already labelled." in text
+    assert f"{sum(label == 'fraud' for label in data.labels)} of these 20 rows are known already." in text
     without = report_data(model, [Chunk(lambda: table.drop("verdict"))])
     assert [bool(known) for known in without.known] == [label == "fraud" for label in data.labels]
     assert "same values as p0" in page(without, model, model_name="m", table_name="t")

@@ -31,7 +31,7 @@ for (const table of document.querySelectorAll("table.interactive")) {
   const tools = element("p", { class: "tools" }, search, count);
   const unlabelled = element("input", { type: "checkbox" });
   if (rows.some((row) => row.dataset.labelled)) {
-    tools.append(element("label", {}, unlabelled, " hide rows that are already labelled"));
+    tools.append(element("label", {}, unlabelled, " hide rows that are known already"));
   }
 
   function show() {

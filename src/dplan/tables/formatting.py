@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dplan.tables.columns import Column
 
@@ -92,17 +93,17 @@ def format_cell(column: Column, found: Any) -> str:
     return format_value(found)
 
 
-def in_units(column: Column, prepared: float) -> float:
-    """Return a prepared number or date in the units of its column.
+def in_units(column: Column, prepared: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return prepared numbers or dates in the units of their column.
 
     Examples
     --------
-    >>> in_units(Column("bytes", "number", 100.0, 300.0, (0.5,)), 0.25)
-    150.0
+    >>> in_units(Column("bytes", "number", 100.0, 300.0, (0.5,)), np.array([0.25, 1.0])).tolist()
+    [150.0, 300.0]
     """
     factor, shift, span = column.scaling()
     with np.errstate(over="ignore"):
-        return float((prepared * span + shift) / factor)
+        return (prepared.astype(np.float64) * span + shift) / factor
 
 
 def format_end(column: Column, prepared: float) -> str:
@@ -113,7 +114,7 @@ def format_end(column: Column, prepared: float) -> str:
     >>> format_end(Column("bytes", "number", 0.0, 54_321.0, (0.5,)), 0.5)
     '27160'
     """
-    value = in_units(column, prepared)
+    value = float(in_units(column, np.array(prepared)))
     return format_date(value) if column.kind == "date" else format_number(value).replace(",", "")
 
 

@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,15 +50,13 @@ class _Condition(NamedTuple):
     rest: NDArray[np.bool_]
     known: NDArray[np.bool_]
 
-    def also(self, other: _Condition) -> _Condition:
-        return _Condition("", self.rest & other.rest, self.known & other.known)
-
 
 class _Row(NamedTuple):
     """A row: its prepared features, and the values of the columns that raise its score, the strongest first."""
 
     features: Floats
     values: Mapping[int, Any]
+    conditions: dict[int, list[_Condition]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +95,7 @@ class Evidence:
             least = _WORTH_READING * (explanation.scores[i] - explanation.baseline)
             raising = order[gains > 0].tolist()
             strong = order[:k][(gains[:k] > 0) & (gains[:k] >= least)].tolist() if least > 0 else []
-            row = _Row(prepared[i], {j: cell(table, self.columns[j].name, i) for j in raising})
+            row = _Row(prepared[i], {j: cell(table, self.columns[j].name, i) for j in raising}, {})
             found = [(self._reason(j, row), j) for j in strong]
             convincing = [text for text, _ in found if text]
             # A common value that nothing is known about is worth a line only if there is no other reason.
@@ -125,29 +121,63 @@ class Evidence:
 
     def _common_among_known(self, j: int, row: _Row, own: list[_Condition]) -> str:
         found = max(map(self._compared, own), key=lambda one: one.weight, default=None)
-        if found is None or not found.worth_saying:
+        if found is None or not _worth_saying(found.known_share, found.share, found.n_known):
             return ""
         return f"{self._with(found.condition, j, row)}: {found.text}"
 
     def _combination(self, j: int, row: _Row, own: list[_Condition]) -> str:
         """Return the combination with another column that is most common among known anomalies, or rarest."""
-        more, rare = [], []
-        for other in row.values:
-            theirs = [] if other == j or _is_missing(row.values[other]) else self._conditions(other, row)
-            for mine, its in product(own, theirs):
-                both, alone = self._compared(mine.also(its)), self._compared(its)
-                text = f"{self._name(j)} {mine.text} and {self._name(other)} {its.text}: "
-                if both.worth_saying and both.lift >= _LIFT * alone.lift:
-                    more.append((both.weight, text + both.text))
-                by_chance = mine.rest.mean() * its.rest.mean()
-                if (
-                    both.share <= min(_RARE, _RARER * by_chance)
-                    and by_chance * len(mine.rest) >= _MIN_EXPECTED
-                ):
-                    rare.append(
-                        (by_chance - both.share, f"{text}{format_share(both.share)} of unlabelled rows")
-                    )
-        return max(more or rare or [(0.0, "")], key=itemgetter(0))[1]
+        theirs = [
+            (self._name(other), condition)
+            for other in row.values
+            if other != j and not _is_missing(row.values[other])
+            for condition in self._conditions(other, row)
+        ]
+        if not theirs:
+            return ""
+
+        def text(mine: int, its: int) -> str:
+            name, condition = theirs[its]
+            return f"{self._name(j)} {own[mine].text} and {name} {condition.text}: "
+
+        # As numbers, so that a product of matrices counts the rows of all combinations.
+        rest, rest_of_theirs, known, known_of_theirs = (
+            np.array(masks, dtype=np.float32)
+            for masks in (
+                [one.rest for one in own],
+                [one.rest for _, one in theirs],
+                [one.known for one in own],
+                [one.known for _, one in theirs],
+            )
+        )
+        together = rest @ rest_of_theirs.T / rest.shape[1]
+        best: tuple[float, str] = (0.0, "")
+        for who, members in self._groups:
+            n_known = int(members.sum())
+            if n_known == 0:
+                continue
+            joint = known[:, members] @ known_of_theirs[:, members].T / n_known
+            alone = _lift(known_of_theirs[:, members].mean(axis=1), rest_of_theirs.mean(axis=1))
+            weights = np.where(
+                _worth_saying(joint, together, n_known) & (_lift(joint, together) >= _LIFT * alone),
+                joint * np.log(_lift(joint, together)),
+                0.0,
+            )
+            mine, its = np.unravel_index(int(weights.argmax()), weights.shape)
+            if weights[mine, its] > best[0]:
+                found = _Compared(
+                    own[mine], float(together[mine, its]), float(joint[mine, its]), n_known, who
+                )
+                best = float(weights[mine, its]), text(int(mine), int(its)) + found.text
+        if best[1]:
+            return best[1]
+        by_chance = np.outer(rest.mean(axis=1), rest_of_theirs.mean(axis=1))
+        rare = (together <= np.minimum(_RARE, _RARER * by_chance)) & (
+            by_chance * rest.shape[1] >= _MIN_EXPECTED
+        )
+        mine, its = np.unravel_index(int(np.where(rare, by_chance - together, 0.0).argmax()), rare.shape)
+        share = format_share(float(together[mine, its]))
+        return f"{text(int(mine), int(its))}{share} of unlabelled rows" if rare[mine, its] else ""
 
     def _similar(self, j: int, row: _Row) -> str:
         """Return the known anomaly that has this value too, and most of the others that raise the score."""
@@ -200,6 +230,11 @@ class Evidence:
         return max(found, key=lambda one: one.weight, default=_Compared(condition, rest, 0.0, 0, ""))
 
     def _conditions(self, j: int, row: _Row) -> list[_Condition]:
+        if j not in row.conditions:
+            row.conditions[j] = self._met_by(j, row)
+        return row.conditions[j]
+
+    def _met_by(self, j: int, row: _Row) -> list[_Condition]:
         """Return what a value meets: equality or, for numbers, bounds and a neighbourhood; nothing if it is unseen."""
         column, start = self.columns[j], int(self.starts[j])
         text = format_cell(column, row.values[j])
@@ -216,7 +251,8 @@ class Evidence:
         found.append(_Condition(f"≥ {text}", rest >= x - _SAME, known >= x - _SAME))
         found.append(_Condition(f"≤ {text}", rest <= x + _SAME, known <= x + _SAME))
         distances = np.abs(rest - x)
-        near = rest[distances <= np.quantile(distances, _NEAR)]
+        n_near = int(_NEAR * (len(rest) - 1))
+        near = rest[distances <= np.partition(distances, n_near)[n_near]]
         low, high = min(near.min(), x), max(near.max(), x)
         ends = [format_end(column, float(end)) for end in (low, high)]
         inside = [(part >= low - _SAME) & (part <= high + _SAME) for part in (rest, known)]
@@ -228,10 +264,9 @@ class Evidence:
         same = (np.abs(self.known[:, start : start + column.width] - features) <= _SAME).all(axis=1)
         close = same
         if column.kind == "number":
-            value = in_units(column, float(features[0]))
-            others = np.array([in_units(column, float(x)) for x in self.known[:, start]])
+            value, others = in_units(column, features), in_units(column, self.known[:, start])
             with np.errstate(over="ignore"):
-                close = same | (np.abs(others - value) <= _WITHIN * abs(value))
+                close = same | (np.abs(others - value) <= _WITHIN * np.abs(value))
         return _Likeness(self._name(j), same, close)
 
     def _name(self, j: int) -> str:
@@ -256,19 +291,9 @@ class _Compared(NamedTuple):
     who: str
 
     @property
-    def lift(self) -> float:
-        return (self.known_share + 0.001) / (self.share + 0.001)
-
-    @property
     def weight(self) -> float:
         """How convincing it is: the share of known anomalies, more of it the rarer the condition is otherwise."""
-        return self.known_share * float(np.log(self.lift))
-
-    @property
-    def worth_saying(self) -> bool:
-        # Two standard deviations: what a few known anomalies share by chance convinces nobody.
-        by_chance = 2 * float(np.sqrt(self.share * (1 - self.share) / max(self.n_known, 1)))
-        return self.known_share >= max(_LIFT * self.share, self.share + max(_GAIN, by_chance))
+        return self.known_share * float(np.log(_lift(self.known_share, self.share)))
 
     @property
     def text(self) -> str:
@@ -289,6 +314,17 @@ class _Likeness(NamedTuple):
 
     def text(self, i: int) -> str:
         return f"same {self.name}" if self.same[i] else f"{self.name} within {format_share(_WITHIN)}"
+
+
+def _lift(known: Any, rest: Any) -> Any:
+    """Return how many times more common something is among known anomalies."""
+    return (known + 0.001) / (rest + 0.001)
+
+
+def _worth_saying(known: Any, rest: Any, n_known: int) -> Any:
+    """Return whether something is so much more common among known anomalies that it is unlikely to be chance."""
+    by_chance = 2 * np.sqrt(rest * (1 - rest) / max(n_known, 1))  # two standard deviations
+    return (known >= _LIFT * rest) & (known >= rest + np.maximum(_GAIN, by_chance))
 
 
 def _is_missing(found: Any) -> bool:

@@ -48,6 +48,12 @@ def highest_rows(data: ReportData, model: TableModel) -> Iterator[Block]:
     shown = list(dict.fromkeys([*ids, *data.keep]))
     percentiles = model.percentile(data.highest_scores)
     known = [label or known for label, known in _labels(data)] if any(map(any, _labels(data))) else []
+    # Rows of known anomalies; a label such as "normal" is shown, but marks nothing.
+    marked = (
+        [bool(name) for name in data.known]
+        if data.truth is None
+        else data.truth[data.row_numbers - 1].tolist()
+    )
     head = ["rank", "row", *shown, "score", "percentile", "alert", *(["label"] if known else []), "reasons"]
     rows, attributes = [], []
     for i, reasons in enumerate(data.reasons):
@@ -63,14 +69,14 @@ def highest_rows(data: ReportData, model: TableModel) -> Iterator[Block]:
             Markup(_NAME.sub(r"<code>\1</code>", str(escape(reason)))) for reason in reasons.split(" | ")
         ]
         rows.append([*entries, Entry(Markup("<br>").join(lines))])
-        attributes.append({"score": repr(score), **({"labelled": "1"} if known and known[i] else {})})
+        attributes.append({"score": repr(score), **({"labelled": "1"} if marked[i] else {})})
     yield Heading("The most anomalous rows" if len(rows) > 1 else "The row")
-    n_known, n_shown = sum(map(bool, known)), len(rows)
-    labelled = f" {n_known:,} of these {n_shown:,} rows {'are' if n_known != 1 else 'is'} already labelled."
+    n_known, n_shown = sum(marked), len(rows)
+    labelled = f" {n_known:,} of these {n_shown:,} rows {'are' if n_known != 1 else 'is'} known already."
     yield Paragraph(
         "With the columns that raise the score most and what makes their values count: the typical values of the "
         "unlabelled training rows (“the rest”), or what known anomalies have in common with the row."
-        + (labelled if n_known and n_shown > 1 else " It is already labelled." if n_known else "")
+        + (labelled if n_known and n_shown > 1 else " It is known already." if n_known else "")
     )
     text_columns = (*range(2, 2 + len(shown)), *range(4 + len(shown), len(head)))
     caption = (
