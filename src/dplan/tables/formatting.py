@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dplan.tables.columns import Column
+from dplan.tables.date_features import typical_moments
 
 if TYPE_CHECKING:
     from dplan._kernels.perceptron import Floats
@@ -75,6 +76,8 @@ def typical_values(column: Column, background: Floats) -> str:
     if column.kind == "flag":
         share = column.fill[0]
         return f"{'true' if share >= 0.5 else 'false'} ({max(share, 1 - share):.0%})".replace("%", " %")
+    if column.parts:
+        return typical_moments(column, background)
     factor, shift, span = column.scaling()
     low, high = (
         (float(end) * span + shift) / factor

@@ -146,9 +146,8 @@ class TableModel:
                 gain = explanation.effects[row, j]
                 if gain > 0 and gain >= 0.1 * (explanation.scores[row] - explanation.baseline):
                     column = self.preparation.columns_[j]
-                    parts.append(
-                        format_reason(column, table[column.name][row], self.background[:, starts[j]])
-                    )
+                    own = starts[j] if not column.parts else slice(starts[j], starts[j] + column.width)
+                    parts.append(format_reason(column, table[column.name][row], self.background[:, own]))
             texts.append(" | ".join(parts) if explanation.scores[row] > explanation.baseline else "")
         return texts
 

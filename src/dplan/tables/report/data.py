@@ -13,6 +13,7 @@ from dplan._kernels.perceptron import Floats
 from dplan._kernels.scaling import scale_rows
 from dplan.tables.chunks import Chunk
 from dplan.tables.columns import Column
+from dplan.tables.cycles import CYCLES, feature_positions
 from dplan.tables.formatting import format_date
 from dplan.tables.model import TableModel
 from dplan.tables.preparing import TransformReport
@@ -168,7 +169,7 @@ def _features(model: TableModel, rows: pl.DataFrame, prepared: Floats, highest: 
     found = []
     for j, column in enumerate(model.preparation.columns_):
         parts = [array[:, groups == j].astype(np.float64) for array in (model.background, prepared, highest)]
-        spread = _text_spread if column.kind == "text" else _number_spread
+        spread = _text_spread if column.kind == "text" else _date_spread if column.parts else _number_spread
         labels, edges, (background, table, top), drift = spread(column, parts)
         found.append(Feature(column, labels, edges, background, table, top, drift, float(importance[j])))
     return sorted(found, key=lambda feature: -feature.importance)
@@ -190,6 +191,19 @@ def _text_spread(column: Column, parts: list[NDArray[np.float64]]) -> Spread:
     if max(share[-1] for share in shares) < 0.005:
         labels, shares = labels[:-1], [share[:-1] for share in shares]
     return labels, None, shares, drift
+
+
+def _date_spread(column: Column, parts: list[NDArray[np.float64]]) -> Spread:
+    """Return the fractions in the hours of the day, or of the first cycle; drift is the total variation distance."""
+    cycle = column.parts[0]
+    n_bins = {"hour": 8, "weekday": 7}.get(cycle, 31)
+    places = [feature_positions(cycle, part) * n_bins // CYCLES[cycle] for part in parts]
+    shares = [np.bincount(place, minlength=n_bins) / max(1, len(place)) for place in places]
+    labels = {
+        "hour": [f"{hour}–{hour + 3} h" for hour in range(0, 24, 3)],
+        "weekday": ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"],
+    }.get(cycle, [f"{day}." for day in range(1, 32)])
+    return labels, None, shares, 0.5 * float(np.abs(shares[0] - shares[1]).sum())
 
 
 def _number_spread(column: Column, parts: list[NDArray[np.float64]]) -> Spread:

@@ -110,7 +110,9 @@ def _main_features(features: list[Feature], model: TableModel) -> Iterator[Block
             chart = charts.histogram(series, feature.edges, title=title)
         else:
             chart = charts.bars(series, feature.labels, title=title)
-        typical = typical_values(column, model.background[:, place[column.name]])
+        start = place[column.name]
+        own = slice(start, start + column.width) if column.parts else start
+        typical = typical_values(column, model.background[:, own])
         figures.append(Figure(chart, f"typical: {typical}", title=column.name))
     yield Heading("Typical values and alerts")
     yield Paragraph("The columns with the largest effects on the scores, largest first.")
