@@ -78,7 +78,7 @@ def _bank() -> tuple[dict[str, pl.DataFrame], str]:
     verdict = np.where(known, np.where(clean["fraud"], "fraud", "ok"), "")
     truth = np.where(new["fraud"], "fraud", "ok")
     tables = {
-        "bank-train.csv": messy(clean).with_columns(pl.Series("Urteil", verdict)),
+        "bank-train.csv": messy(clean).with_columns(pl.Series("Urteil", verdict).replace("", None)),
         "bank-new.csv": messy(new).with_columns(pl.Series("Wahrheit", truth)),
     }
     return tables, "dplan inspect bank-train.csv"

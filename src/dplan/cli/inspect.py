@@ -83,12 +83,11 @@ def _print_table(table: pl.DataFrame, meanings: dict[str, Meaning]) -> None:
         shown.add_column(title, overflow="fold", justify="right" if title == "missing" else "left")
     for series in table:
         meaning = meanings.get(series.name)
-        share = series.null_count() / max(1, len(series))
         cells = (
             series.name,
             _understood(series, meaning),
             _values(series),
-            f"{share:.0%}" if share >= 0.005 or share == 0 else "<1%",
+            _percent(series.null_count() / max(1, len(series))),
             meaning.why if meaning is not None else f"type {series.dtype}",
         )
         style = "yellow" if meaning is not None and not meaning.sure else ""
@@ -97,6 +96,11 @@ def _print_table(table: pl.DataFrame, meanings: dict[str, Meaning]) -> None:
     if not console.is_terminal:
         console = Console(width=200)
     console.print(shown)
+
+
+def _percent(share: float) -> str:
+    """Return a fraction as a percentage; only nothing is 0 %."""
+    return "<1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
 
 
 def _understood(series: pl.Series, meaning: Meaning | None) -> str:
@@ -108,7 +112,9 @@ def _understood(series: pl.Series, meaning: Meaning | None) -> str:
         return f"{meaning.kind}, not used"
     if meaning.part or meaning.kind in ("category", "filled"):
         return meaning.part or meaning.kind
-    return meaning.described().removeprefix("a ")
+    text = meaning.described().removeprefix("a ")
+    # Whole numbers do not show their decimal sign.
+    return text.replace(" with decimal comma", "") if meaning.why.startswith("whole") else text
 
 
 def _values(series: pl.Series) -> str:
@@ -121,7 +127,7 @@ def _values(series: pl.Series) -> str:
     if present.is_empty():
         return ""
     if series.dtype == pl.Boolean:
-        return f"{int(present.sum()) / len(present):.0%} yes"
+        return f"{_percent(int(present.sum()) / len(present))} yes"
     if series.dtype.is_numeric() or series.dtype.is_temporal():
         return f"{format_value(present.min())} to {format_value(present.max())}"
     counts = present.cast(pl.String).value_counts(sort=True)

@@ -108,7 +108,7 @@ def messy(clean: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
             "Kanal": clean["Kanal"],
             "Verwendungszweck": [f"{text} {number}" for number, text in enumerate(words)],
             "Storniert am": [
-                d if cancelled else "" for d, cancelled in zip(day, clean["Storniert"], strict=True)
+                d if cancelled else None for d, cancelled in zip(day, clean["Storniert"], strict=True)
             ],
         }
     )

@@ -93,13 +93,10 @@ class Column:
         try:
             fields: dict[str, Any] = {n: tuple(value) if n in lists else value for n, value in entry.items()}
             column = cls(**fields)
-        except TypeError as error:
+        except (TypeError, AttributeError) as error:
             raise ValueError(f"not a column: {error}") from error
         if column.meaning is not None:
             column = replace(column, meaning=Meaning.from_dict(column.meaning))
-        widths = {"text": len(column.levels) or -1, "dropped": 0}
-        if column.parts:
-            widths["date"] = sum(2 if part in CYCLES else 1 for part in column.parts)
         texts = (column.name, column.kind, column.reason, column.since, *column.parts, *column.levels)
         numbers = (column.minimum, column.maximum, *column.since_range, *column.fill)
         if (
@@ -112,16 +109,21 @@ class Column:
             or len(column.since_range) != 2
             or column.since_range[0] > column.since_range[1]
             or not set(column.parts) <= {*CYCLES, "calendar", "since"}
-            or len(set(column.parts)) < len(column.parts)
+            or len(set(column.parts)) != len(column.parts)
             or (column.parts and column.kind != "date")
             or ("since" in column.parts) != bool(column.since)
-            or column.width != widths.get(column.kind, 1)
+            or column.width != column._expected_width()
             or not all(0 <= number <= 1 for number in column.fill)
             or len(set(column.levels)) != len(column.levels)
             or (column.levels and column.kind != "text")
         ):
             raise ValueError(f"not a column: {str(entry)[:200]}")
         return column
+
+    def _expected_width(self) -> int:
+        if self.parts:
+            return sum(2 if part in CYCLES else 1 for part in self.parts)
+        return {"text": len(self.levels) or -1, "dropped": 0}.get(self.kind, 1)
 
     @property
     def width(self) -> int:

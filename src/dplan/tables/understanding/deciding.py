@@ -23,7 +23,7 @@ __all__ = ["Given", "understand"]
 
 Given = Mapping[str, Mapping[str, Any]]
 
-_FIRST, _SPREAD = 500, 1_500  # rows of a sample: the first ones, and others over the whole column
+_FIRST, _SPREAD = 200, 800  # rows of a sample: the first ones, and others over the whole column
 _BAD = 200  # values that did not have the proposed meaning, to propose again
 _ROUNDS = 3
 _MIN_ROWS = 100  # with fewer rows, distinct values say nothing about ids
@@ -80,11 +80,12 @@ def understand(
     """
     samples = {column.name: _sampled(column, missing) for column in columns if column.dtype == pl.String}
     quoted = missing is None
-    hints = Hints.of(
-        propose(sample.values, Hints(), quoted=quoted)
+    alone = {
+        name: propose(sample.values, Hints(), quoted=quoted)
         for name, sample in samples.items()
         if sample.values and name not in given
-    )
+    }
+    hints = Hints.of(alone.values())
     meanings: dict[str, Meaning] = {}
 
     def understood(column: pl.Series) -> pl.Series:
@@ -96,7 +97,10 @@ def understand(
                 meanings[name] = Meaning(**{"why": "as specified", **given[name]})
             return column
         decided = _Column(column, samples[name], given.get(name), missing, hints, strict, typed)
-        meanings[name], values = decided.understood()
+        first = alone.get(name)
+        meanings[name], values = decided.understood(
+            None if first is None or hints.matter_for(first) else first
+        )
         return values
 
     columns.reverse()
@@ -115,15 +119,15 @@ class _Column:
     strict: bool
     typed: bool
 
-    def understood(self) -> tuple[Meaning, pl.Series]:
-        """Return the meaning of the column and its values."""
+    def understood(self, first: Meaning | None) -> tuple[Meaning, pl.Series]:
+        """Return the meaning of the column and its values; `first` is what the sample proposes, if that is known."""
         if not self.sample.values:
             self.texts = _tidied(self.texts, self.missing)
             left = self.texts.drop_nulls().head(_BAD).unique(maintain_order=True).to_list()
             if not left and self.given is None:
                 return Meaning("empty", why="no value at all"), self.texts
             self.sample = _Sample(left, distinct=False)
-        meaning = self._proposed()
+        meaning = self._proposed(first)
         if meaning.kind == "number" and meaning.unit == "" and meaning.decimal == ".":
             values = meaning.read(self.texts)  # most columns are plain numbers, and need not be tidied
             if values.null_count() == self.texts.null_count():
@@ -135,7 +139,8 @@ class _Column:
             and len(self.texts) >= 2 * _MIN_ROWS
             and n_values <= _NEARLY_EMPTY * len(self.texts)
         ):
-            why = f"nearly empty: {n_values:,} of {len(self.texts):,} rows have a value; used is whether there is one"
+            some = f"nearly empty: {n_values:,} of {len(self.texts):,} rows have a value"
+            why = f"{some}; only whether there is one is used"
             return Meaning("filled", why=why), self.texts.is_not_null()
         for _ in range(_ROUNDS):
             values = meaning.read(self.texts)
@@ -153,13 +158,12 @@ class _Column:
             self._raise_for_bad(meaning, values)
         return self._checked(meaning, values)
 
-    def _proposed(self) -> Meaning:
+    def _proposed(self, found: Meaning | None = None) -> Meaning:
         """Propose a meaning for all values of the sample, or for most of them."""
         values = self.sample.values
         if self.given is not None:
             return propose_as(self.given, values, self.hints)
-        quoted = self.missing is None
-        found = propose(values, self.hints, quoted=quoted)
+        found = found or propose(values, self.hints, quoted=self.missing is None)
         if found.kind == "category" and found.sure and not found.part and not self.typed:
             numbers = [value for value in values if body_of(value) is not None]
             dates = [value for value in values if orders([value])]

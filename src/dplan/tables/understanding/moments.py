@@ -18,8 +18,8 @@ _MONTHS = {  # by their first letters in several languages
 }  # fmt: skip
 _NUMBER_OF_MONTH = {name: number for number, names in _MONTHS.items() for name in names.split()}
 _TIME = (
-    r"(?:[T ]\s*(?P<hour>\d{1,2}):\d{2}(?P<second>:\d{2}(?:\.\d+)?)?"
-    r"(?P<half> ?[AaPp]\.?[Mm]\.?)?(?P<zone> ?[+-]\d{2}:?\d{2})?)?"
+    r"(?:(?P<gap>T| +)(?P<hour>\d{1,2}):\d{2}(?P<second>:\d{2}(?:\.\d+)?)?"
+    r"(?P<half> ?[AaPp]\.?[Mm]\.?)?(?P<zone> ?(?:[+-]\d{2}:?\d{2}|Z|UTC))?)?"
 )
 _YEAR_FIRST = re.compile(
     rf"(?P<year>\d{{4}})(?P<sign>[-/.])(?P<month>\d{{1,2}})(?P=sign)(?P<day>\d{{1,2}}){_TIME}"
@@ -53,7 +53,7 @@ def orders(texts: Iterable[str]) -> list[str]:
     """
     left = set(ORDERS)
     for text in texts:
-        left &= _orders_of(_plain(text))
+        left &= _orders_of(text.strip())
         if not left:
             break
     return [order for order in ORDERS if order in left]
@@ -77,10 +77,6 @@ def _orders_of(text: str) -> set[str]:
 
 def _possible(month: int, day: int) -> bool:
     return 1 <= month <= 12 and 1 <= day <= 31
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"\s*(?:Z|UTC)$", "", text.strip())
 
 
 def _numbered(found: re.Match[str]) -> str:
@@ -110,7 +106,7 @@ def read_dates(texts: pl.Series, order: str) -> pl.Series:
     left = texts.filter(found.is_null() & texts.is_not_null()).unique()
     if left.is_empty():
         return found
-    plain = pl.Series([re.sub(_NAMED, _numbered, _plain(text)) for text in left.to_list()], dtype=pl.String)
+    plain = pl.Series([re.sub(_NAMED, _numbered, text) for text in left.to_list()], dtype=pl.String)
     values = pl.Series([None] * len(left), dtype=pl.Datetime("us"))
     forms = dict.fromkeys(_format_of(text, order) for text in plain.to_list())
     for other in forms:
@@ -121,8 +117,7 @@ def read_dates(texts: pl.Series, order: str) -> pl.Series:
 
 
 def _format_of(text: str, order: str) -> str | None:
-    """Return the format of a date for polars, with the time after a ``T``; None if it is not a date of this order."""
-    text = _plain(text)
+    """Return the format of a date for polars; None if it is not a date of this order."""
     found = _COMPACT.fullmatch(text)
     if found is not None:
         return ("%Y%m%d" + "T%H%M%S%.f" * bool(found["time"])) if order == "ymd" else None
@@ -141,19 +136,15 @@ def _format_of(text: str, order: str) -> str | None:
     if found["hour"] is None:
         return day
     hour = "%I:%M" if found["half"] else "%H:%M"
-    second, half, zone = (
-        form * bool(found[name]) for name, form in (("second", ":%S%.f"), ("half", " %p"), ("zone", "%z"))
-    )
-    return f"{day}T{hour}{second}{half}{zone}"
+    second = ":%S%.f" if found["second"] else ""
+    half = found["half"] and found["half"][: -len(found["half"].strip())] + "%p"
+    zone = found["zone"] and re.sub(r"[+-].*", "%z", found["zone"])
+    return f"{day}{found['gap']}{hour}{second}{half or ''}{zone or ''}"
 
 
 def _parsed(texts: pl.Series, form: str) -> pl.Series:
-    if "T" in form:
-        texts = texts.str.replace(r"^([^ T]+)[ T]+", "${1}T").str.replace(r"\s*(?:Z|UTC)$", "")
-        if "%p" in form:
-            texts = texts.str.replace(r"(?i) ?([ap])\.?m\.?", " ${1}m")
-        if "%z" in form:
-            texts = texts.str.replace(r" ([+-]\d\d:?\d\d)$", "${1}")
+    if "%p" in form:
+        texts = texts.str.replace(r"(?i)([ap])\.m\.", "${1}m")
     return texts.str.to_datetime(form, strict=False, time_unit="us").dt.replace_time_zone(None)
 
 

@@ -16,6 +16,7 @@ from dplan.tables.understanding.texts import PARTS, is_flag, part_of
 
 __all__ = ["Hints", "propose", "propose_as"]
 
+_DIGITS = re.compile(r"-?\d[\d.,]*")
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?")
 _OTHER = {".": ",", ",": "."}
 _NAMES = {",": "comma", ".": "point", " ": "space", "'": "apostrophe"}
@@ -27,6 +28,11 @@ class Hints:
 
     decimal: str = ""
     order: str = ""
+
+    def matter_for(self, meaning: Meaning) -> bool:
+        """Return whether a meaning that was proposed without hints may be another with them."""
+        neutral = meaning.kind == "number" and meaning.why.startswith("whole")
+        return not meaning.sure or (neutral and self.decimal == ",")
 
     @classmethod
     def of(cls, meanings: Iterable[Meaning]) -> Hints:
@@ -104,11 +110,13 @@ def propose_as(given: Mapping[str, Any], values: Sequence[str], hints: Hints) ->
 
 
 def _number(values: Sequence[str], hints: Hints, *, any_unit: bool = False) -> Meaning | None:
-    bodies = [body_of(value) for value in values]
-    own = [body for body in bodies if body is not None]
-    if not own or len(own) < len(bodies):
+    if all(map(_DIGITS.fullmatch, values)):  # most columns, and quicker
+        own, counts = [value.lstrip("-") for value in values], {"": len(values)}
+    else:
+        own = [body for body in map(body_of, values) if body is not None]
+        counts = units(values)
+    if not own or len(own) < len(values):
         return None
-    counts = units(values)
     bare = counts.pop("", 0)
     if len(counts) > 1 and not any_unit:
         return None
