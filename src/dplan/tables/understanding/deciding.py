@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 
 from dplan.exceptions import CellError, shown
-from dplan.tables.chunks import tidy
 from dplan.tables.understanding.meaning import Meaning
 from dplan.tables.understanding.moments import orders
 from dplan.tables.understanding.numbers import body_of
@@ -218,11 +217,16 @@ def _sampled(texts: pl.Series, missing: Sequence[str] | None) -> _Sample:
 
 
 def _tidied(texts: pl.Series, missing: Sequence[str] | None) -> pl.Series:
-    return (
-        texts.str.strip_chars()
-        if missing is None
-        else texts.to_frame().select(tidy(pl.all(), missing)).to_series()
-    )
+    """Strip text, and replace what means a missing value by null, as `dplan.tables.chunks.tidy` does, but quicker."""
+    texts = texts.str.strip_chars()
+    if not missing:
+        return texts
+    short = (texts.str.len_bytes() <= max(len(word.encode()) for word in missing)).arg_true()
+    found = short.filter(texts.gather(short).is_in(list(missing)))
+    if found.is_empty():
+        return texts
+    gone = pl.Series([False]).new_from_index(0, len(texts)).scatter(found, True)
+    return pl.select(pl.when(~gone).then(texts)).to_series().alias(texts.name)
 
 
 def _id_numbers(values: pl.Series) -> str:

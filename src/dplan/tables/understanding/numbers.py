@@ -133,10 +133,20 @@ def read_numbers(texts: pl.Series, convention: Convention, unit: str) -> pl.Seri
             )
         ).to_series()  # fmt: skip
     values = plain.cast(pl.Float64, strict=False).alias(texts.name)
-    left = values.is_null() & texts.is_not_null()
-    if not left.any():
-        return values
-    return values.scatter(left.arg_true(), _read_carefully(texts.filter(left), convention, unit))
+    for read in (_read_grouped, _read_carefully):
+        left = (values.is_null() & texts.is_not_null()).arg_true()
+        if not left.is_empty():
+            values = values.scatter(left, read(texts.gather(left), convention, unit))
+    return values
+
+
+def _read_grouped(texts: pl.Series, convention: Convention, unit: str) -> pl.Series:
+    """Convert text with thousands separators and a unit after the number."""
+    plain = texts.str.strip_suffix(unit).str.strip_chars()
+    digits = pl.first().str.replace_all(convention.thousands, "", literal=True)
+    value = digits.str.replace(convention.decimal, ".", literal=True).cast(pl.Float64, strict=False)
+    is_number = pl.first().str.contains(rf"^-?(?:{convention.body})$")
+    return plain.to_frame().select(pl.when(is_number).then(value)).to_series()
 
 
 def _read_carefully(texts: pl.Series, convention: Convention, unit: str) -> pl.Series:

@@ -50,9 +50,16 @@ def read_flags(texts: pl.Series) -> pl.Series:
     >>> read_flags(pl.Series(["Ja", "NEIN", "1", None, "maybe"])).to_list()
     [True, False, True, None, None]
     """
-    words = pl.first().str.strip_chars().str.to_lowercase()
-    yes, no = words.is_in([*_YES, "1", "1.0"]), words.is_in([*_NO, "0", "0.0"])
-    return texts.to_frame().select(pl.when(yes | no).then(yes)).to_series()
+    distinct = texts.unique().drop_nulls()  # few, so that the rows need only one comparison
+    words = [text.strip().lower() for text in distinct.to_list()]
+    yes = distinct.filter(
+        pl.Series([word in _YES or word in ("1", "1.0") for word in words], dtype=pl.Boolean)
+    )
+    no = distinct.filter(pl.Series([word in _NO or word in ("0", "0.0") for word in words], dtype=pl.Boolean))
+    found = texts.is_in(yes.implode())
+    if len(yes) + len(no) == len(distinct):
+        return found
+    return pl.select(pl.when(found | texts.is_in(no.implode())).then(found)).to_series().alias(texts.name)
 
 
 def part_of(texts: Sequence[str]) -> str:
