@@ -155,6 +155,7 @@ def test_the_most_similar_known_anomaly_and_its_absence():
     row = made_row(known[20] * np.float32([1, 1.02]), {0: 65.2, 1: 35.5})
     found = evidence(rest, known, A, B)
     assert found._similar(0, row) == "`a` = 65.2; like TX-20: same `a`, `b` within 5 %"
+    assert "TX-20" not in found._similar(0, made_row(known[20], {0: 65.2, 1: 34.8}))  # the row itself
     unnamed = evidence(rest, known, A, B, names=[])  # as in files of older versions
     assert unnamed._similar(0, row) == ""
     alone = evidence(rest, [], A, B)._reason(0, row)
@@ -194,3 +195,37 @@ def test_known_anomalies_keep_their_names(table, tmp_path):
         from_table(table.drop("payment"), label="verdict", anomaly=["fraud"]), LogisticBaseline()
     )
     assert without.summary["known_names"][:2] == ["training row 1", "training row 101"]
+
+
+def test_reasons_about_dates_name_the_hour_and_the_time_since_another_date():
+    rng = np.random.default_rng(0)
+    n = 2000
+    bad = np.arange(n) % 25 == 0
+    booked = np.datetime64("2024-01-01") + rng.integers(0, 365 * 24 * 60, n).astype("timedelta64[m]")
+    booked = booked.astype("datetime64[D]") + np.where(
+        bad, rng.integers(120, 200, n), rng.integers(500, 1200, n)
+    ).astype("timedelta64[m]")
+    since = booked - np.where(bad, 10, rng.integers(300, 3000, n)).astype("timedelta64[D]")
+    table = pl.DataFrame(
+        {
+            "booked": booked.astype("datetime64[us]"),
+            "customer": since.astype("datetime64[us]").astype("datetime64[D]"),
+        }
+    )
+    labels = np.where(bad & (np.arange(n) % 50 == 0), "fraud", "")
+    own = from_table(table.with_columns(verdict=pl.Series(labels)), label="verdict", anomaly=["fraud"])
+    model = fit_table(
+        own,
+        DPLANEnsemble(n_agents=2, n_steps=1000, warmup_steps=500, n_rounds=10, random_state=0),
+        estimate=False,
+    )
+    said = model.reasons(table.filter(pl.Series(bad & (labels == ""))))
+    hours = [
+        re.search(r"`booked` = 2024-\S+ 0(\d):\d\d:00; between 0(\d):\d\d and 0(\d):\d\d: ", text)
+        for text in said
+    ]
+    assert np.mean([found is not None and found[2] <= found[1] <= found[3] for found in hours]) >= 0.95
+    assert np.mean(["`customer`" in text for text in said]) >= 0.95
+    assert re.search(
+        r"; at most 10 days before booked: \d\d % of known fraud, <?1 % of the rest", " | ".join(said)
+    )

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 @click.option(
     "--text", multiple=True, metavar="COLUMN", help="Column to read as text, such as codes; may be repeated."
 )
+@_reading.columns
 @_reading.options
 @_reading.input_format
 def fit(
@@ -67,6 +68,8 @@ def fit(
     seed: int,
     no_estimate: bool,
     text: tuple[str, ...],
+    columns: tuple[str, ...],
+    columns_file: Path | None,
     encoding: str | None,
     missing: tuple[str, ...],
     form: str | None,
@@ -91,7 +94,7 @@ def fit(
             unlabelled=unlabelled or None,
             id=ids,
             drop=drop,
-            text=text,
+            columns=_reading.given_columns(columns, columns_file, text),
             encoding=reading_as.encoding,
             missing=reading_as.missing,
             kind=kind,
@@ -132,6 +135,9 @@ def _print_summary(name: str, model: TableModel, reading: float) -> None:
     echo("Labels: " + ", ".join(f"{n:,} {label}" for label, n in summary["labels"].items()) + ".")
     for column, reason in summary["dropped"].items():
         echo(f"Dropped {column}: {reason}.")
+    for column in model.preparation.columns_:
+        if column.meaning is not None and not column.meaning.sure:
+            echo(f"Check {column.name}: {column.meaning.why} (--column {column.name}=…).")
     found = summary["estimate"]
     if found is not None:
         echo(

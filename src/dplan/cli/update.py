@@ -59,7 +59,8 @@ def update(
             label or old.summary["label"],
             anomaly=anomaly or None,
             unlabelled=unlabelled or None,
-            text=[column.name for column in old.preparation.columns_ if column.kind == "text"],
+            # As text, which the model reads as it did in training.
+            text=old.columns,
             encoding=options.encoding,
             missing=options.missing,
             kind=kind,

@@ -66,14 +66,14 @@ def fit_table(
     begin("preparing")
     started = time.perf_counter()
     with table.located():
-        preparation, dropped = _fit_preparation(table.features, max_levels)
+        preparation, dropped = _fit_preparation(table, max_levels)
         features = table.features.drop(dropped)
         X = preparation.transform(features)
     prepared = time.perf_counter()
     found = None
     if estimate and (table.y > 0).sum() >= 2:
         begin("estimating")
-        found = _estimate(features, table.y, detector, max_levels, rng)
+        found = _estimate(features, table.y, detector, clone(preparation), rng)
     estimated = time.perf_counter()
     begin("training")
     detector.fit(X, table.y)
@@ -126,9 +126,10 @@ def row_name(ids: pl.DataFrame, row: int) -> str:
     return ", ".join(found) or f"training row {row + 1}"
 
 
-def _fit_preparation(features: pl.DataFrame, max_levels: int) -> tuple[TablePreparer, dict[str, str]]:
+def _fit_preparation(table: LabelledTable, max_levels: int) -> tuple[TablePreparer, dict[str, str]]:
     """Fit the preparation without the columns that it drops, so that new tables need not have them."""
-    preparation = TablePreparer(max_levels=max_levels).fit(features)
+    features = table.features
+    preparation = TablePreparer(max_levels=max_levels, meanings=table.meanings).fit(features)
     dropped = {column.name: column.reason for column in preparation.columns_ if column.kind == "dropped"}
     if len(dropped) == features.width:
         reasons = "; ".join(f"{shown(name)}: {reason}" for name, reason in list(dropped.items())[:10])
@@ -136,7 +137,7 @@ def _fit_preparation(features: pl.DataFrame, max_levels: int) -> tuple[TablePrep
     if dropped:
         kept = [column for column in preparation.columns_ if column.kind != "dropped"]
         state = preparation.to_state() | {"columns": [asdict(column) for column in kept]}
-        preparation = TablePreparer.from_state(state)
+        preparation = TablePreparer.from_state(state).set_params(meanings=table.meanings)
     return preparation, dropped
 
 
@@ -144,7 +145,7 @@ def _estimate(
     features: pl.DataFrame,
     y: NDArray[np.int64],
     detector: Detector,
-    max_levels: int,
+    preparation: TablePreparer,
     rng: np.random.Generator,
 ) -> dict[str, Any]:
     """Fit a copy on some of the rows and rank the held-out known anomalies."""
@@ -156,7 +157,7 @@ def _estimate(
     unlabelled = _held_out(np.flatnonzero(y == 0), _UNLABELLED_SHARE, rng)
     seen = np.setdiff1d(np.arange(len(y)), np.concatenate([known, unlabelled]))
     # A new preparation, because ranges and means must not come from held-out rows either.
-    preparation = TablePreparer(max_levels=max_levels).fit(features[seen])
+    preparation = preparation.fit(features[seen])
     copy = clone(detector)
     copy.fit(preparation.transform(features[seen]), y[seen])
     unlabelled_scores = np.sort(copy.anomaly_score(preparation.transform(features[unlabelled])))

@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan.tables.columns import Column
+from dplan.tables.date_features import typical_moments
 
 if TYPE_CHECKING:
     from dplan._kernels.perceptron import Floats
@@ -115,7 +116,10 @@ def format_end(column: Column, prepared: float) -> str:
     '27160'
     """
     value = float(in_units(column, np.array(prepared)))
-    return format_date(value) if column.kind == "date" else format_number(value).replace(",", "")
+    if column.kind == "date":
+        return format_date(value)
+    text = format_number(value).replace(",", "")
+    return text if column.meaning is None else text.replace(".", column.meaning.decimal)
 
 
 class Typical(NamedTuple):
@@ -143,9 +147,9 @@ class Typical(NamedTuple):
         Examples
         --------
         >>> bytes_ = Column("bytes", "number", 0.0, 10_000.0, (0.5,))
-        >>> Typical.of(bytes_, np.linspace(0, 1, 101, dtype=np.float32)).text
+        >>> Typical.of(bytes_, np.linspace(0, 1, 101, dtype=np.float32)[:, None]).text
         '500–9500'
-        >>> Typical.of(Column("paid", "flag", 0.0, 1.0, (0.1,)), np.zeros(3, dtype=np.float32)).text
+        >>> Typical.of(Column("paid", "flag", 0.0, 1.0, (0.1,)), np.zeros((3, 1), dtype=np.float32)).text
         'false (90 %)'
         """
         if column.kind == "text":
@@ -155,13 +159,17 @@ class Typical(NamedTuple):
             text = f"{'true' if share >= 0.5 else 'false'} ({format_share(max(share, 1 - share))})"
             # One in three is not rare.
             return cls(text, 0.0 if share < 2 / 3 else 1.0, 1.0 if share > 1 / 3 else 0.0)
+        if column.parts:
+            return cls(typical_moments(column, background), -np.inf, np.inf)
         # Values of the table, not numbers between them.
-        ends = np.quantile(background.astype(np.float64), [0.05, 0.95], method="nearest")
+        ends = np.quantile(background[:, 0].astype(np.float64), [0.05, 0.95], method="nearest")
         shown = list(dict.fromkeys(format_end(column, float(end)) for end in ends))
         if column.kind == "date":
             return cls(" to ".join(shown), *ends.tolist())
         factor, shift, span = column.scaling()
-        low, high = ((float(text) * factor - shift) / span for text in (shown[0], shown[-1]))
+        decimal = "." if column.meaning is None else column.meaning.decimal
+        numbers = [float(text.replace(decimal, ".")) for text in (shown[0], shown[-1])]
+        low, high = ((number * factor - shift) / span for number in numbers)
         return cls("–".join(shown), low, high)
 
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import io
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,9 @@ from dplan.exceptions import CellError, shown
 from dplan.tables.chunks import MISSING, ReadOptions, kind_of_file
 from dplan.tables.columns import kind_of
 from dplan.tables.frames import as_frame
-from dplan.tables.reading import located, read_table
+from dplan.tables.reading import located, read_understood
+from dplan.tables.understanding.deciding import Given
+from dplan.tables.understanding.meaning import Meaning
 
 __all__ = ["LabelledTable", "from_table"]
 
@@ -45,6 +47,8 @@ class LabelledTable:
         How the file was read.
     source : tuple, optional
         The file and its format, if the table comes from a file.
+    meanings : mapping
+        What the text columns of the file mean.
     """
 
     features: pl.DataFrame = field(repr=False)
@@ -54,6 +58,7 @@ class LabelledTable:
     label: str
     options: ReadOptions = field(default=ReadOptions(), repr=False)
     source: tuple[Path | BinaryIO, str] | None = field(default=None, repr=False)
+    meanings: Mapping[str, Meaning] = field(default_factory=dict, repr=False)
 
     def located(self) -> AbstractContextManager[None]:
         """Add the position in the file to errors about a cell."""
@@ -82,6 +87,7 @@ def from_table(
     drop: str | Sequence[str] = (),
     missing: Sequence[str] = MISSING,
     text: Collection[str] = (),
+    columns: Given | None = None,
     encoding: str = "utf-8",
     kind: str | None = None,
 ) -> LabelledTable:
@@ -110,6 +116,9 @@ def from_table(
         Text in a CSV or TSV file that means a missing value.
     text : collection of str
         Columns of a file to read as text even if they contain numbers, such as codes.
+    columns : mapping, optional
+        How to understand columns of a file, if the decision from their values is wrong: column → ``{"kind": …}``, with
+        the options of ``dplan fit --column``.
     encoding : str, default="utf-8"
         Text encoding of a CSV, TSV or JSON lines file.
     kind : {"csv", "jsonl", "parquet"}, optional
@@ -132,19 +141,22 @@ def from_table(
     ids, dropped = _names(id), _names(drop)
     name, options = "the table", ReadOptions(encoding, tuple(missing))
     source: tuple[Path | BinaryIO, str] | None = None
+    meanings: dict[str, Meaning] = {}
     if isinstance(table, str | Path) or hasattr(table, "read"):
         path = Path(table) if isinstance(table, str | Path) else io.BytesIO(table.read())
         name = path.name if isinstance(path, Path) else "the input"
         kind = kind or (kind_of_file(path) if isinstance(path, Path) else "csv")
         # Labels can have any form, and an id such as 007 must be preserved.
         kept = {label, *ids, *dropped, *text}
-        frame = read_table(path, missing=missing, text=kept, encoding=encoding, kind=kind)
+        frame, meanings = read_understood(
+            path, missing=missing, text=kept, columns=columns, encoding=encoding, kind=kind
+        )
         source = path, kind
     else:
         frame = as_frame(table)
     if frame.height == 0:
         raise ValueError(f"{name} has no rows")
-    for column in (label, *ids, *dropped, *text):
+    for column in (label, *ids, *dropped, *text, *(columns or ())):
         _check_there(name, column, frame.columns)
     if label in ids:
         raise ValueError(f"column {label!r} cannot be the label and an id")
@@ -157,7 +169,8 @@ def from_table(
         kind_of(series)  # rejects unsupported types such as lists
     with located(*source, options) if source else nullcontext():
         y, classes = _labels(frame[label], anomaly, unlabelled)
-    return LabelledTable(features, y, classes, frame.select(ids), label, options, source)
+    used = {name: meaning for name, meaning in meanings.items() if name in features.columns}
+    return LabelledTable(features, y, classes, frame.select(ids), label, options, source, used)
 
 
 def _names(given: str | Sequence[str]) -> tuple[str, ...]:

@@ -23,7 +23,16 @@ from numpy.typing import NDArray
 from dplan._kernels.perceptron import Floats
 from dplan.explain.explanation import Explanation
 from dplan.tables.columns import Column
-from dplan.tables.formatting import Typical, cell, format_cell, format_end, format_share, in_units
+from dplan.tables.date_features import moments_met
+from dplan.tables.formatting import (
+    Typical,
+    cell,
+    format_cell,
+    format_end,
+    format_share,
+    format_value,
+    in_units,
+)
 
 __all__ = ["Evidence"]
 
@@ -185,7 +194,9 @@ class Evidence:
         if len(self.known) == 0 or len(self.names) != len(self.known):
             return ""
         likeness = [self._alike(other, row) for other in (j, *others)]
-        counts = np.where(likeness[0].close, sum(one.close for one in likeness), 0)
+        # A row of the training table is not a reason for itself.
+        another = (np.abs(self.known - row.features) > _SAME).any(axis=1)
+        counts = np.where(likeness[0].close & another, sum(one.close for one in likeness), 0)
         best = int(counts.argmax())
         if counts[best] < min(2, len(likeness)):
             return ""
@@ -205,7 +216,7 @@ class Evidence:
     @cached_property
     def _typical(self) -> list[Typical]:
         pairs = zip(self.columns, self.starts, strict=True)
-        return [Typical.of(column, self.background[:, start]) for column, start in pairs]
+        return [Typical.of(c, self.background[:, start : start + c.width]) for c, start in pairs]
 
     @cached_property
     def _groups(self) -> list[tuple[str, NDArray[np.bool_]]]:
@@ -241,8 +252,15 @@ class Evidence:
         if column.kind == "text":
             features = row.features[start : start + column.width]
             level = start + int(features.argmax())
-            same = _Condition(f"= {text}", self.background[:, level] == 1, self.known[:, level] == 1)
+            # Of an e-mail address, the level is the domain alone.
+            name = format_value(column.levels[level - start])
+            text = f"= {name}" if name == text else name
+            same = _Condition(text, self.background[:, level] == 1, self.known[:, level] == 1)
             return [same] if features.any() else []
+        if column.parts:
+            own = slice(start, start + column.width)
+            parts = self.background[:, own], self.known[:, own]
+            return [_Condition(*met) for met in moments_met(column, row.features[own], *parts)]
         x, rest, known = row.features[start], self.background[:, start], self.known[:, start]
         same = _Condition(f"= {text}", np.abs(rest - x) <= _SAME, np.abs(known - x) <= _SAME)
         if column.kind == "flag":

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
 from dplan.tables.columns import Column
+from dplan.tables.cycles import CYCLES, feature_positions
 from dplan.tables.formatting import format_date, typical_values
 from dplan.tables.model import TableModel
 
@@ -48,7 +49,7 @@ def features(
         parts = [
             part[:, own].astype(np.float64) for part in (model.background, prepared, alerts) if len(part)
         ]
-        spread = _text_spread if column.kind == "text" else _number_spread
+        spread = _text_spread if column.kind == "text" else _date_spread if column.parts else _number_spread
         labels, edges, shares, drift = spread(column, parts)
         found.append(
             Feature(
@@ -60,7 +61,7 @@ def features(
                 shares[2] if len(alerts) else None,
                 drift if len(prepared) >= MIN_ROWS else None,
                 float(importance[j]),
-                typical_values(column, model.background[:, np.flatnonzero(own)[0]]),
+                typical_values(column, model.background[:, own]),
             )
         )
     return sorted(found, key=lambda feature: -feature.importance)
@@ -85,6 +86,19 @@ def _text_spread(column: Column, parts: list[NDArray[np.float64]]) -> Spread:
     while others in labels:
         others = f"all {others}"
     return [*labels, others], None, shares, drift
+
+
+def _date_spread(column: Column, parts: list[NDArray[np.float64]]) -> Spread:
+    """Return the fractions in the hours of the day, or of the first cycle; drift is the total variation distance."""
+    cycle = column.parts[0]
+    n_bins = {"hour": 8, "weekday": 7}.get(cycle, 31)
+    places = [feature_positions(cycle, part) * n_bins // CYCLES[cycle] for part in parts]
+    shares = [np.bincount(place, minlength=n_bins) / max(1, len(place)) for place in places]
+    labels = {
+        "hour": [f"{hour}–{hour + 3} h" for hour in range(0, 24, 3)],
+        "weekday": ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"],
+    }.get(cycle, [f"{day}." for day in range(1, 32)])
+    return labels, None, shares, 0.5 * float(np.abs(shares[0] - shares[1]).sum())
 
 
 def _number_spread(column: Column, parts: list[NDArray[np.float64]]) -> Spread:
