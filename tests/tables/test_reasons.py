@@ -155,6 +155,7 @@ def test_the_most_similar_known_anomaly_and_its_absence():
     row = made_row(known[20] * np.float32([1, 1.02]), {0: 65.2, 1: 35.5})
     found = evidence(rest, known, A, B)
     assert found._similar(0, row) == "`a` = 65.2; like TX-20: same `a`, `b` within 5 %"
+    assert "TX-20" not in found._similar(0, made_row(known[20], {0: 65.2, 1: 34.8}))  # the row itself
     unnamed = evidence(rest, known, A, B, names=[])  # as in files of older versions
     assert unnamed._similar(0, row) == ""
     alone = evidence(rest, [], A, B)._reason(0, row)

@@ -185,7 +185,9 @@ class Evidence:
         if len(self.known) == 0 or len(self.names) != len(self.known):
             return ""
         likeness = [self._alike(other, row) for other in (j, *others)]
-        counts = np.where(likeness[0].close, sum(one.close for one in likeness), 0)
+        # A row of the training table is not a reason for itself.
+        another = (np.abs(self.known - row.features) > _SAME).any(axis=1)
+        counts = np.where(likeness[0].close & another, sum(one.close for one in likeness), 0)
         best = int(counts.argmax())
         if counts[best] < min(2, len(likeness)):
             return ""
