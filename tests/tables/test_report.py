@@ -273,6 +273,26 @@ def test_labels_are_compared_without_case_and_a_mistyped_one_is_an_error(model, 
         report_data(model, [Chunk(lambda: table)], label="colour")
 
 
+def test_the_command_has_the_options(model_path, table, tmp_path):
+    table.write_csv(tmp_path / "t.csv")
+
+    def run(*options):
+        paths = [str(model_path), str(tmp_path / "t.csv"), "-o", str(tmp_path / "r.html")]
+        return CliRunner().invoke(main, ["report", *paths, *options])
+
+    done = run("--budget", "5", "--keep", "amount", "--skip-labelled", "--top", "6")
+    assert done.exit_code == 0, done.output
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "30 rows that are already labelled were left out." in text
+    assert text.count('data-label="alert">alert<') == 5
+    assert text.count('data-label="amount"') == 6
+    assert run("--budget", "5", "--threshold", "1").exit_code == 2
+    assert run("--threshold", "nan").exit_code == 2
+    mistyped = run("--label", "verdict", "--anomaly", "fruad")
+    assert mistyped.exit_code == 1
+    assert "has no value 'fruad'" in mistyped.output
+
+
 def test_no_two_bars_have_the_same_name(table):
     kinds = np.array(["other", *"abcdefgh", "2 other levels and new ones"])[np.arange(len(table)) % 10]
     own = table.with_columns(country=pl.Series(kinds))
