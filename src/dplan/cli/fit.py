@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 @click.option(
     "--text", multiple=True, metavar="COLUMN", help="Column to read as text, such as codes; may be repeated."
 )
+@_reading.columns
 @_reading.options
 @_reading.input_format
 def fit(
@@ -68,6 +69,8 @@ def fit(
     seed: int,
     no_estimate: bool,
     text: tuple[str, ...],
+    columns: tuple[str, ...],
+    columns_file: Path | None,
     encoding: str | None,
     missing: tuple[str, ...],
     form: str | None,
@@ -93,7 +96,7 @@ def fit(
             unlabelled=unlabelled or None,
             id=ids,
             drop=drop,
-            text=text,
+            columns=_reading.given_columns(columns, columns_file, text),
             encoding=reading_as.encoding,
             missing=reading_as.missing,
             kind=kind,
@@ -138,6 +141,9 @@ def _print_summary(name: str, model: TableModel, reading: float) -> None:
     echo(f"Labels: {described(summary['labels'], summary['checked_normal'])}.")
     for column, reason in summary["dropped"].items():
         echo(f"Dropped {column}: {reason}.")
+    for column in model.preparation.columns_:
+        if column.meaning is not None and not column.meaning.sure:
+            echo(f"Check {column.name}: {column.meaning.why} (--column {column.name}=…).")
     found = summary["estimate"]
     if found is not None:
         echo(

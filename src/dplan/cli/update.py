@@ -120,7 +120,7 @@ def _read_table(
         unlabelled=given["unlabelled"],
         partial=True,
         id=model.summary.get("ids", ()),
-        text=[column.name for column in model.preparation.columns_ if column.kind == "text"],
+        text=model.columns,  # which the model reads as it did in training
         encoding=options.encoding,
         missing=options.missing,
         kind=kind,

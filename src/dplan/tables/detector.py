@@ -65,7 +65,7 @@ class TableDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
     >>> detector.predict(new).tolist()
     [1, -1, 1]
     >>> detector.reasons(new)[1]
-    "`shop` = 'c'; typical 'a' (59 %), 'b' (39 %) | `amount` = 920; typical 4.95–94.05"
+    "`shop` = 'c'; typical 'a' (59 %), 'b' (39 %) | `amount` = 920; typical 5–94"
     """
 
     def __init__(self, detector: Detector | None = None, *, max_levels: int = 255) -> None:

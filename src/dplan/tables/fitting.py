@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,14 +70,14 @@ def fit_table(
     begin("preparing")
     started = time.perf_counter()
     with table.located():
-        preparation, dropped = _fit_preparation(table.features, max_levels)
+        preparation, dropped = _fit_preparation(table, max_levels)
         features = table.features.drop(dropped)
         X = preparation.transform(features)
     prepared = time.perf_counter()
     found = None
     if estimate and (table.y > 0).sum() >= 2:
         begin("estimating")
-        found = _estimate(features, table.y, detector, max_levels, rng)
+        found = _estimate(features, table.y, detector, clone(preparation), rng)
     estimated = time.perf_counter()
     begin("training")
     detector.fit(X, table.y, sample_weight)
@@ -111,6 +112,7 @@ def fit_table(
         summary,
         rng,
         lambda rows: row_keys(table.ids[rows] if table.ids.width else table.ids, X[rows]),
+        partial(row_name, table.ids),
     )
 
 
@@ -122,6 +124,7 @@ def assemble(
     summary: dict[str, Any],
     rng: np.random.Generator,
     keys_of: Callable[[NDArray[np.int64]], list[str]],
+    name_of: Callable[[int], str],
 ) -> TableModel:
     """Combine a fitted detector with the training rows that explanations and updates need."""
     unlabelled, labelled = np.flatnonzero(y == 0), np.flatnonzero(y > 0)
@@ -132,13 +135,21 @@ def assemble(
     known_rows, known_classes = np.ascontiguousarray(X[known]), y[known].astype(np.int64)
     checked = _some(np.flatnonzero(y < 0), _KNOWN_ROWS, rng)
     summary["verdict_keys"] = keys_of(np.concatenate([known, checked]))
+    summary["known_names"] = [name_of(int(row)) for row in known]
     checked_rows = np.ascontiguousarray(X[checked])
     return TableModel(detector, preparation, background, known_rows, known_classes, summary, checked_rows)
 
 
-def _fit_preparation(features: pl.DataFrame, max_levels: int) -> tuple[TablePreparer, dict[str, str]]:
+def row_name(ids: pl.DataFrame, row: int) -> str:
+    """Return the id of a training row, or its number if it has none."""
+    found = [str(value) for value in (ids.row(row) if ids.width else ()) if value is not None]
+    return ", ".join(found) or f"training row {row + 1}"
+
+
+def _fit_preparation(table: LabelledTable, max_levels: int) -> tuple[TablePreparer, dict[str, str]]:
     """Fit the preparation without the columns that it drops, so that new tables need not have them."""
-    preparation = TablePreparer(max_levels=max_levels).fit(features)
+    features = table.features
+    preparation = TablePreparer(max_levels=max_levels, meanings=table.meanings).fit(features)
     dropped = {column.name: column.reason for column in preparation.columns_ if column.kind == "dropped"}
     if len(dropped) == features.width:
         reasons = "; ".join(f"{shown(name)}: {reason}" for name, reason in list(dropped.items())[:10])
@@ -146,7 +157,7 @@ def _fit_preparation(features: pl.DataFrame, max_levels: int) -> tuple[TablePrep
     if dropped:
         kept = [column for column in preparation.columns_ if column.kind != "dropped"]
         state = preparation.to_state() | {"columns": [asdict(column) for column in kept]}
-        preparation = TablePreparer.from_state(state)
+        preparation = TablePreparer.from_state(state).set_params(meanings=table.meanings)
     return preparation, dropped
 
 
@@ -154,7 +165,7 @@ def _estimate(
     features: pl.DataFrame,
     y: NDArray[np.int64],
     detector: Detector,
-    max_levels: int,
+    preparation: TablePreparer,
     rng: np.random.Generator,
 ) -> dict[str, Any]:
     """Fit a copy on some of the rows and rank the held-out known anomalies."""
@@ -167,7 +178,7 @@ def _estimate(
     checked = _held_out(np.flatnonzero(y < 0), _KNOWN_SHARE, rng)
     seen = np.setdiff1d(np.arange(len(y)), np.concatenate([known, unlabelled, checked]))
     # A new preparation, because ranges and means must not come from held-out rows either.
-    preparation = TablePreparer(max_levels=max_levels).fit(features[seen])
+    preparation = preparation.fit(features[seen])
     copy = clone(detector)
     copy.fit(preparation.transform(features[seen]), y[seen])
     unlabelled_scores = np.sort(copy.anomaly_score(preparation.transform(features[unlabelled])))

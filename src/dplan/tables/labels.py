@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import io
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,9 @@ from dplan.tables.chunks import MISSING, ReadOptions, kind_of_file
 from dplan.tables.columns import kind_of
 from dplan.tables.frames import as_frame
 from dplan.tables.label_values import LabelValues, listed, read_labels
-from dplan.tables.reading import located, read_table
+from dplan.tables.reading import located, read_understood
+from dplan.tables.understanding.deciding import Given
+from dplan.tables.understanding.meaning import Meaning
 
 __all__ = ["LabelledTable", "from_table"]
 
@@ -45,6 +47,8 @@ class LabelledTable:
         The file and its format, if the table comes from a file.
     values : LabelValues, optional
         What the values of the label column mean, if that was given.
+    meanings : mapping
+        What the text columns of the file mean.
     """
 
     features: pl.DataFrame = field(repr=False)
@@ -55,6 +59,7 @@ class LabelledTable:
     options: ReadOptions = field(default=ReadOptions(), repr=False)
     source: tuple[Path | BinaryIO, str] | None = field(default=None, repr=False)
     values: LabelValues | None = field(default=None, repr=False)
+    meanings: Mapping[str, Meaning] = field(default_factory=dict, repr=False)
 
     def located(self) -> AbstractContextManager[None]:
         """Add the position in the file to errors about a cell."""
@@ -90,6 +95,7 @@ def from_table(
     drop: str | Sequence[str] = (),
     missing: Sequence[str] = MISSING,
     text: Collection[str] = (),
+    columns: Given | None = None,
     encoding: str = "utf-8",
     kind: str | None = None,
 ) -> LabelledTable:
@@ -123,6 +129,9 @@ def from_table(
         Text in a CSV or TSV file that means a missing value.
     text : collection of str
         Columns of a file to read as text even if they contain numbers, such as codes.
+    columns : mapping, optional
+        How to understand columns of a file, if the decision from their values is wrong: column → ``{"kind": …}``, with
+        the options of ``dplan fit --column``.
     encoding : str, default="utf-8"
         Text encoding of a CSV, TSV or JSON lines file.
     kind : {"csv", "jsonl", "parquet"}, optional
@@ -145,13 +154,16 @@ def from_table(
     ids, dropped = _names(id), _names(drop)
     name, options = "the table", ReadOptions(encoding, tuple(missing))
     source: tuple[Path | BinaryIO, str] | None = None
+    meanings: dict[str, Meaning] = {}
     if isinstance(table, str | Path) or hasattr(table, "read"):
         path = Path(table) if isinstance(table, str | Path) else io.BytesIO(table.read())
         name = path.name if isinstance(path, Path) else "the input"
         kind = kind or (kind_of_file(path) if isinstance(path, Path) else "csv")
         # Labels can have any form, and an id such as 007 must be preserved.
         kept = {label, *ids, *dropped, *text}
-        frame = read_table(path, missing=missing, text=kept, encoding=encoding, kind=kind)
+        frame, meanings = read_understood(
+            path, missing=missing, text=kept, columns=columns, encoding=encoding, kind=kind
+        )
         source = path, kind
     else:
         frame = as_frame(table)
@@ -159,7 +171,7 @@ def from_table(
         raise ValueError(f"{name} has no rows")
     if partial and not set(ids) <= set(frame.columns):
         ids = ()  # rows are then recognised by their values
-    for column in (label, *ids, *dropped, *text):
+    for column in (label, *ids, *dropped, *text, *(columns or ())):
         _check_there(name, column, frame.columns)
     if label in ids:
         raise ValueError(f"column {label!r} cannot be the label and an id")
@@ -173,7 +185,8 @@ def from_table(
     values = LabelValues.of(anomaly, normal, unlabelled)
     with located(*source, options) if source else nullcontext():
         y, classes, values = read_labels(frame[label], values, partial=partial)
-    return LabelledTable(features, y, classes, frame.select(ids), label, options, source, values)
+    used = {name: meaning for name, meaning in meanings.items() if name in features.columns}
+    return LabelledTable(features, y, classes, frame.select(ids), label, options, source, values, used)
 
 
 def _names(given: str | Sequence[str]) -> tuple[str, ...]:

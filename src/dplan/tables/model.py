@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,9 @@ from dplan.exceptions import ModelFileError, shown
 from dplan.explain.explanation import Explanation, effects
 from dplan.persistence import model_file
 from dplan.tables.chunks import MISSING, ReadOptions
-from dplan.tables.formatting import format_reason
 from dplan.tables.frames import check_not_forked
 from dplan.tables.preparing import TablePreparer, TransformReport
+from dplan.tables.reasons import Evidence
 
 __all__ = ["TableModel", "load"]
 
@@ -59,7 +60,7 @@ class TableModel:
     >>> model.score(new).argmax().item()
     1
     >>> model.reasons(new)
-    ['', '`amount` = 920; typical 4.95–94.05']
+    ['', '`amount` = 920; typical 5–94']
     """
 
     detector: Detector
@@ -139,21 +140,22 @@ class TableModel:
         """Return the reasons for each row's score as text: up to k columns that raise it most."""
         if table.height == 0:
             return []
-        explanation = self.explain(table)
-        starts = np.flatnonzero(np.diff(self.preparation.feature_groups(), prepend=-1))
-        texts = []
-        for row, strongest in enumerate(explanation.top(k)):
-            parts = []
-            for j in strongest:
-                # Effects below a tenth of the total are not worth reading.
-                gain = explanation.effects[row, j]
-                if gain > 0 and gain >= 0.1 * (explanation.scores[row] - explanation.baseline):
-                    column = self.preparation.columns_[j]
-                    parts.append(
-                        format_reason(column, table[column.name][row], self.background[:, starts[j]])
-                    )
-            texts.append(" | ".join(parts) if explanation.scores[row] > explanation.baseline else "")
-        return texts
+        prepared = self.prepare(table)
+        groups = self.preparation.feature_groups()
+        explanation = effects(self.detector, prepared, self.background, groups=groups)
+        return self._evidence.reasons(table, prepared, explanation, k)
+
+    @cached_property
+    def _evidence(self) -> Evidence:
+        return Evidence(
+            columns=self.preparation.columns_,
+            starts=np.flatnonzero(np.diff(self.preparation.feature_groups(), prepend=-1)),
+            background=self.background,
+            known=self.known_anomalies,
+            classes=self.known_classes,
+            class_names=list(self.summary.get("labels", {}))[1:],
+            names=self.summary.get("known_names", ()),
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the model to one file."""
@@ -228,7 +230,8 @@ def load(source: str | Path | bytes) -> Any:
 
 def _check_summary(summary: dict[str, Any], n_verdicts: int) -> None:
     """Raise a ValueError if the summary does not have the form that `fit_table` writes."""
-    for key, form in {"ids": list, "verdict_keys": list, "dropped": dict, "labels": dict}.items():
+    forms = {"ids": list, "verdict_keys": list, "known_names": list, "dropped": dict, "labels": dict}
+    for key, form in forms.items():
         names = summary.get(key, form())
         if not isinstance(names, form) or not all(isinstance(name, str) for name in names):
             raise ValueError(f"the {key} in the summary are not names")

@@ -62,6 +62,8 @@ class Verdicts:
         What identifies each row.
     identified : bool
         Whether rows with the same key are certainly the same, or only have the same values.
+    names : list of str
+        What to call each row, if known.
     """
 
     rows: Floats
@@ -69,6 +71,7 @@ class Verdicts:
     classes: tuple[str, ...]
     keys: list[str]
     identified: bool = True
+    names: Sequence[str] = ()
 
 
 def review_rows(

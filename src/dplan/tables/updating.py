@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dplan._kernels.perceptron import Floats
 from dplan.detectors._base import Detector
 from dplan.detectors._registry import list_detectors
-from dplan.tables.fitting import assemble
+from dplan.tables.fitting import assemble, row_name
 from dplan.tables.labels import LabelledTable
 from dplan.tables.model import TableModel
 from dplan.tables.review_queue import Verdicts
@@ -106,6 +106,9 @@ def update_model(model: TableModel, table: LabelledTable | Verdicts, *, seed: in
     summary["updates"] = [*summary.get("updates", []), update]
     summary["estimate"] = None  # it was the old model's
     rng = np.random.default_rng(seed)
+    old_keys, old_names = (summary.get(name, ()) for name in ("verdict_keys", "known_names"))
+    # Checked rows, which come last, have no names.
+    row_names = dict(zip(old_keys, old_names, strict=False)) | dict(zip(new.keys, new.names, strict=False))
     return assemble(
         detector,
         model.preparation,
@@ -114,6 +117,7 @@ def update_model(model: TableModel, table: LabelledTable | Verdicts, *, seed: in
         summary,
         rng,
         lambda rows: [merged.keys[row] for row in rows],
+        lambda row: row_names.get(merged.keys[row], "a known anomaly"),
     )
 
 
@@ -162,7 +166,8 @@ def as_verdicts(model: TableModel, table: LabelledTable | Verdicts) -> Verdicts:
     with table.located():
         rows = model.prepare(table.features)
     ids = table.ids if table.ids.columns == list(model.summary.get("ids", ())) else table.ids.select()
-    return Verdicts(rows, table.y, table.classes, row_keys(ids, rows), identified=ids.width > 0)
+    names = [row_name(table.ids, row) for row in range(len(rows))]
+    return Verdicts(rows, table.y, table.classes, row_keys(ids, rows), ids.width > 0, names)
 
 
 @dataclass(frozen=True, eq=False)
