@@ -80,6 +80,7 @@ pl.DataFrame(columns).write_csv(sys.argv[1], separator=";")
 
 READ = """
 import polars as pl
+begin()
 pl.read_csv(sys.argv[1], separator=";", infer_schema_length=10_000)
 """
 
