@@ -169,7 +169,7 @@ def from_table(
         kind_of(series)  # rejects unsupported types such as lists
     with located(*source, options) if source else nullcontext():
         y, classes = _labels(frame[label], anomaly, unlabelled)
-    used = {name: meaning for name, meaning in meanings.items() if name in features.columns}
+    used = {name: meanings[name] for name in features.columns if name in meanings}
     return LabelledTable(features, y, classes, frame.select(ids), label, options, source, used)
 
 
