@@ -67,19 +67,20 @@ CSV = """
 import sys
 import numpy as np, polars as pl
 n, rng = int(sys.argv[2]), np.random.default_rng(0)
-columns = {f"c{j}": rng.normal(100, 20, n).round(2) for j in range(30)}
-columns |= {f"i{j}": rng.integers(0, 100_000, n) for j in range(8)}
+columns = {f"c{j}": rng.normal(100, 20, n).round(2) for j in range(36)}
+columns |= {f"i{j}": rng.integers(0, 100_000, n) for j in range(6)}
 german = [f"{x:,.2f} €".translate(str.maketrans(",.", ".,")) for x in rng.lognormal(5, 2, 100_000)]
-columns |= {f"g{j}": rng.choice(german, n) for j in range(3)}
+columns["g"] = rng.choice(german, n)
 moments = 1_700_000_000_000_000 + rng.integers(0, 10**14, n)
-columns |= {f"d{j}": pl.Series(moments + j).cast(pl.Datetime("us")).dt.strftime("%d.%m.%Y %H:%M") for j in range(2)}
+columns["d"] = pl.Series(moments).cast(pl.Datetime("us")).dt.strftime("%d.%m.%Y %H:%M")
 columns |= {f"t{j}": rng.choice(["alpha", "beta", "gamma", "delta"], n) for j in range(5)}
-columns |= {f"f{j}": rng.choice(["ja", "nein"], n) for j in range(2)}
+columns["f"] = rng.choice(["ja", "nein"], n)
 pl.DataFrame(columns).write_csv(sys.argv[1], separator=";")
 """
 
 READ = """
 import polars as pl
+begin()
 pl.read_csv(sys.argv[1], separator=";", infer_schema_length=10_000)
 """
 

@@ -185,7 +185,7 @@ def from_table(
     values = LabelValues.of(anomaly, normal, unlabelled)
     with located(*source, options) if source else nullcontext():
         y, classes, values = read_labels(frame[label], values, partial=partial)
-    used = {name: meaning for name, meaning in meanings.items() if name in features.columns}
+    used = {name: meanings[name] for name in features.columns if name in meanings}
     return LabelledTable(features, y, classes, frame.select(ids), label, options, source, values, used)
 
 

@@ -331,7 +331,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _date_column(frame: pl.DataFrame, name: str, asking: str) -> pl.Series:
-    if name not in frame.columns or not is_date(frame[name]):
+    if name not in frame.columns or not is_date(frame[name]) or frame[name].null_count() == frame.height:
         raise ValueError(
             f"column {shown(asking)}: {shown(name)} is not a date column, so there is no time since it"
         )

@@ -206,12 +206,10 @@ class _Column:
 
 
 def _sampled(texts: pl.Series, missing: Sequence[str] | None) -> _Sample:
-    if texts.is_empty():
-        return _Sample([], distinct=False)
-    rows = np.unique(
-        np.append(np.arange(min(_FIRST, len(texts))), np.linspace(0, len(texts) - 1, _SPREAD).astype(int))
-    )
-    present = _tidied(texts.gather(rows), missing).drop_nulls()
+    if len(texts) > _FIRST + _SPREAD:
+        spread = np.linspace(_FIRST, len(texts) - 1, _SPREAD).astype(np.int64)
+        texts = texts.gather(np.concatenate([np.arange(_FIRST), spread]))
+    present = _tidied(texts, missing).drop_nulls()
     values = present.unique(maintain_order=True)
     return _Sample(values.to_list(), distinct=len(values) > 0.5 * len(present))
 

@@ -103,7 +103,7 @@ class Meaning:
         if self.part:
             return read_part(texts, self.part)
         readers = {"time": read_times, "duration": read_durations, "flag": read_flags}
-        return readers[self.kind](texts) if self.kind in readers else texts
+        return readers[self.kind](texts) if self.kind in readers else texts.str.strip_chars()
 
     def read_all(self, texts: pl.Series) -> pl.Series:
         """Like `read`, but raise a CellError for the first text that does not have this meaning."""

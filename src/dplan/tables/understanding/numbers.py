@@ -102,6 +102,8 @@ def matching(bodies: Sequence[str]) -> list[Convention]:
     """
     found = []
     for convention in conventions():
+        if convention.thousands in " '" and not any(convention.thousands in body for body in bodies):
+            continue  # nothing speaks for it
         pattern = re.compile(f"(?:{convention.body})(?:[eE][-+]?\\d+)?")
         if all(pattern.fullmatch(body) for body in bodies):
             found.append(convention)
