@@ -34,7 +34,9 @@ def expected_failures(estimator):
     reason = None
     if isinstance(estimator, DPLANEnsemble) and not checked:
         # Rows that it keeps as neighbours score lower than new rows like them. The threshold is right for new rows.
-        reason = "contamination is a share of rows like the training rows, not of the training rows themselves"
+        reason = (
+            "contamination is a share of rows like the training rows, not of the training rows themselves"
+        )
     elif boosted and checked:
         reason = "the rows that the check takes for outliers were said to be normal"
     outliers = {"check_outliers_train": reason, "check_outliers_fit_predict": reason}
