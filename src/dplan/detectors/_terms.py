@@ -221,12 +221,12 @@ class StackedTreesTerm(Term):
         """
         rows, background, feature_of, n_features = replacing
         more = n_features + np.arange(len(self.columns))
-        wide = (
+        own_wide, other_wide = (
             stacked(part, [column.values(part) for column in self.columns]) for part in (rows, background)
         )
-        found = TreesTerm(self.trees, self.weights).changes(
-            Replacing(*wide, np.concatenate([feature_of, more]), n_features + len(more))
-        )
+        groups = np.concatenate([feature_of, more])
+        wide = Replacing(own_wide, other_wide, groups, n_features + len(more))
+        found = TreesTerm(self.trees, self.weights).changes(wide)
         changes: Changes = found[..., :n_features]
         for place, column, weight in zip(more, self.columns, self.column_weights, strict=True):
             own = column.changes(replacing)
