@@ -13,6 +13,7 @@ from tools.constraints import FOLDER, PROJECT, declared, lowest
 DISTRIBUTIONS = {
     "sklearn": "scikit-learn",
     "markdown_it": "markdown-it-py",
+    "prometheus_client": "prometheus-client",
 }  # named otherwise than their module
 OURS = {"dplan", "tests", "benchmarks", "studies", "tools", "stable_baselines"}
 COMMANDS = {"ruff", "mypy", "pytest-xdist"}  # used by the Makefile, imported nowhere
