@@ -38,7 +38,8 @@ def test_a_page_works_as_written(page, tmp_path):
     expected = {
         "first-detector.md": {"top.csv", "scored.parquet", "report.html", "top-payments.csv"},
         "reading-the-report.md": {"report.html"},
-        "production.md": {"scored.parquet", "scored-parts", "forest-2.dplan", "fraud.onnx"},
+        "production.md": {"scored.parquet", "scored-parts", "scored-by-polars.parquet", "stream.csv"}
+        | {"forest-2.dplan", "fraud.onnx"},
         "which-detector.md": {"forest.dplan"},
     }
     assert expected[page] <= made
