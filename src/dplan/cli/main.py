@@ -18,6 +18,7 @@ from dplan.cli.fit import fit
 from dplan.cli.inspect import inspect
 from dplan.cli.report import report
 from dplan.cli.score import score
+from dplan.cli.serve import serve
 from dplan.cli.update import update
 
 
@@ -31,6 +32,7 @@ for command in (
     fit,
     score,
     report,
+    serve,
     update,
     export,
     inspect,
