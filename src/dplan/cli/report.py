@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dplan.cli import _reading
-from dplan.cli._shared import MODEL, OUTPUT, TABLE, echo, examples, stopwatch
+from dplan.cli._shared import MODEL, OUTPUT, TABLE, examples, overwrite, say, status, stopwatch
 
 
 @click.command(
@@ -27,6 +27,7 @@ from dplan.cli._shared import MODEL, OUTPUT, TABLE, echo, examples, stopwatch
 )
 @_reading.options
 @_reading.input_format
+@overwrite
 def report(
     model: Path,
     table: Path,
@@ -37,6 +38,7 @@ def report(
     encoding: str | None,
     missing: tuple[str, ...],
     form: str | None,
+    overwrite: bool,
 ) -> None:
     """Score TABLE with MODEL and write a self-contained HTML page about the result."""
     from dplan.persistence.atomic import atomic_write
@@ -49,7 +51,8 @@ def report(
     if anomaly and label is None:
         raise click.UsageError("--anomaly needs --label COLUMN")
     source, kind = _reading.source(table, form)
-    with claimed(output, _reading.files(model, table)), stopwatch() as seconds:
+    with claimed(output, _reading.files(model, table), overwrite=overwrite), stopwatch() as seconds:
+        status(f"Scoring {table}")
         loaded = TableModel.load(model)
         read = chunks(source, kind, CHUNK_ROWS, _reading.read_options(encoding, missing, loaded))
         data = report_data(loaded, read, label=label, anomaly=anomaly, n_shown=top)
@@ -58,4 +61,4 @@ def report(
         text = page(data, loaded, model_name=model.name, table_name=name)
         with atomic_write(output) as temporary:
             temporary.write_text(text, encoding="utf-8")
-        echo(f"Wrote {output} ({len(text) / 1000:,.0f} kB; {len(data.scores):,} rows) in {seconds():.1f} s.")
+        say(f"Wrote {output} ({len(text) / 1000:,.0f} kB; {len(data.scores):,} rows) in {seconds():.1f} s.")

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dplan.cli import _reading
-from dplan.cli._shared import MODEL, OUTPUT, TABLE, echo, examples, stopwatch
+from dplan.cli._shared import MODEL, OUTPUT, TABLE, examples, overwrite, say, status, stopwatch
 
 
 @click.command(
@@ -27,6 +27,7 @@ from dplan.cli._shared import MODEL, OUTPUT, TABLE, echo, examples, stopwatch
 @_reading.seed
 @_reading.options
 @_reading.input_format
+@overwrite
 def update(
     model: Path,
     table: Path,
@@ -38,6 +39,7 @@ def update(
     encoding: str | None,
     missing: tuple[str, ...],
     form: str | None,
+    overwrite: bool,
 ) -> None:
     """Continue training MODEL with the rows of TABLE.
 
@@ -51,7 +53,9 @@ def update(
 
     target = output or model
     source, kind = _reading.source(table, form)
-    with claimed(target, _reading.files(table)), stopwatch() as seconds:
+    replaces = overwrite or output is None
+    with claimed(target, _reading.files(table), overwrite=replaces), stopwatch() as seconds:
+        status(f"Reading {table}")
         old = TableModel.load(model)
         options = _reading.read_options(encoding, missing, old)
         labelled = from_table(
@@ -63,7 +67,10 @@ def update(
             encoding=options.encoding,
             missing=options.missing,
             kind=kind,
+            query=options.query,
+            sheet=options.sheet,
         )
+        status("Training")
         with labelled.located():
             _reading.warn_of_useless(old.prepare_with_report(labelled.features)[1].useless())
         new = update_model(old, labelled, seed=seed)
@@ -71,6 +78,6 @@ def update(
         labels = ", ".join(f"{n:,} {name}" for name, n in labelled.counts().items())
         known = (labelled.y > 0).nonzero()[0]
         before, after = (float(m.percentile(m.score(labelled.features[known])).mean()) for m in (old, new))
-        echo(f"{table.name}: {labelled.features.height:,} rows: {labels}.")
-        echo(f"Mean percentile of its known anomalies: {before:.1f} before, {after:.1f} now.")
-        echo(f"Wrote {target} in {seconds():.1f} s.")
+        say(f"{table.name}: {labelled.features.height:,} rows: {labels}.")
+        say(f"Mean percentile of its known anomalies: {before:.1f} before, {after:.1f} now.")
+        say(f"Wrote {target} in {seconds():.1f} s.")

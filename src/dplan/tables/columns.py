@@ -273,6 +273,7 @@ def check_values(series: pl.Series) -> None:
             series.name,
             row,
             f"{series[row]} is not finite; replace it with a number, or leave it empty",
+            rows=tuple(series.is_infinite().arg_true()),
         )
     if series.dtype in (pl.Date, pl.Datetime, pl.Duration):
         per_day = _PER_DAY[getattr(series.dtype, "time_unit", "days")]
@@ -280,7 +281,8 @@ def check_values(series: pl.Series) -> None:
         outside = ~series.to_physical().is_between(first, last)
         if outside.any():
             row = int(outside.arg_max() or 0)
-            raise CellError(series.name, row, "date outside the years 1 to 9999; fix it, or leave it empty")
+            problem = "date outside the years 1 to 9999; fix it, or leave it empty"
+            raise CellError(series.name, row, problem, rows=tuple(outside.arg_true()))
 
 
 def _as_fitted(column: Column, series: pl.Series) -> pl.Series:
@@ -308,5 +310,6 @@ def _as_fitted(column: Column, series: pl.Series) -> pl.Series:
             row,
             f"{shown(series[row])} is not a {column.kind}, but the column was a {column.kind} column in training; "
             "fix it, or leave it empty",
+            rows=tuple(bad.arg_true()),
         )
     return values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,7 @@ def fit_table(
     begin("preparing")
     started = time.perf_counter()
     with table.located():
-        preparation, dropped = _fit_preparation(table.features, max_levels)
+        preparation, dropped = _fit_preparation(table.features, max_levels, table.extremes)
         features = table.features.drop(dropped)
         X = preparation.transform(features)
     prepared = time.perf_counter()
@@ -81,7 +81,7 @@ def fit_table(
     for column in preparation.columns_:
         kinds[column.kind] = kinds.get(column.kind, 0) + 1
     summary = {
-        "rows": table.features.height,
+        "rows": table.n_rows or table.features.height,
         "labels": table.counts(),
         "label": table.label,
         "ids": table.ids.columns,
@@ -94,8 +94,10 @@ def fit_table(
             "training": round(trained - estimated, 3),
         },
     }
-    if table.options != ReadOptions():
-        summary["reading"] = asdict(table.options)
+    if table.n_rows is not None:
+        summary["sampled"] = table.features.height
+    if replace(table.options, query=None, sheet=None) != ReadOptions():
+        summary["reading"] = {"encoding": table.options.encoding, "missing": table.options.missing}
     return assemble(detector, preparation, X, table.y, summary, rng)
 
 
@@ -117,9 +119,13 @@ def assemble(
     return TableModel(detector, preparation, background, known_rows, known_classes, summary)
 
 
-def _fit_preparation(features: pl.DataFrame, max_levels: int) -> tuple[TablePreparer, dict[str, str]]:
+def _fit_preparation(
+    features: pl.DataFrame, max_levels: int, extremes: pl.DataFrame | None
+) -> tuple[TablePreparer, dict[str, str]]:
     """Fit the preparation without the columns that it drops, so that new tables need not have them."""
-    preparation = TablePreparer(max_levels=max_levels).fit(features)
+    # Ranges and levels are those of the whole table, even if the features are a sample.
+    rows = features if extremes is None else pl.concat([features, extremes], how="vertical_relaxed")
+    preparation = TablePreparer(max_levels=max_levels).fit(rows)
     dropped = {column.name: column.reason for column in preparation.columns_ if column.kind == "dropped"}
     if len(dropped) == features.width:
         reasons = "; ".join(f"{shown(name)}: {reason}" for name, reason in list(dropped.items())[:10])

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import difflib
-import io
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,12 +14,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan.exceptions import CellError, shown
-from dplan.tables.chunks import MISSING, ReadOptions, kind_of_file
+from dplan.tables.chunks import MISSING, ReadOptions
 from dplan.tables.columns import kind_of
+from dplan.tables.decoding import AUTO
 from dplan.tables.frames import as_frame
-from dplan.tables.reading import located, read_table
+from dplan.tables.mistakes import OnError
+from dplan.tables.reading import Source, kind_of_source, located, name_of, source_of
+from dplan.tables.sampling import read_sample
 
-__all__ = ["LabelledTable", "from_table"]
+__all__ = ["LabelledTable", "from_table", "has_label"]
 
 _SHOWN = 10  # values listed in a message
 
@@ -45,6 +47,14 @@ class LabelledTable:
         How the file was read.
     source : tuple, optional
         The file and its format, if the table comes from a file.
+    positions : ndarray of int, optional
+        The position of each row in the file, from 0.
+    n_rows : int, optional
+        Rows of the file, if these rows are a sample.
+    extremes : polars.DataFrame, optional
+        Rows that have the ranges and levels of the whole file, if these rows are a sample.
+    mistakes : polars.DataFrame, optional
+        Rows of the file with cells that cannot be used.
     """
 
     features: pl.DataFrame = field(repr=False)
@@ -53,15 +63,20 @@ class LabelledTable:
     ids: pl.DataFrame = field(repr=False)
     label: str
     options: ReadOptions = field(default=ReadOptions(), repr=False)
-    source: tuple[Path | BinaryIO, str] | None = field(default=None, repr=False)
+    source: tuple[Source, str] | None = field(default=None, repr=False)
+    positions: NDArray[np.int64] | None = field(default=None, repr=False)
+    n_rows: int | None = None
+    extremes: pl.DataFrame | None = field(default=None, repr=False)
+    mistakes: pl.DataFrame | None = field(default=None, repr=False)
 
     def located(self) -> AbstractContextManager[None]:
         """Add the position in the file to errors about a cell."""
-        return located(*self.source, self.options) if self.source else nullcontext()
+        return located(*self.source, self.options, self.positions) if self.source else nullcontext()
 
     def counts(self) -> dict[str, int]:
-        """Rows per class."""
+        """Rows per class; rows that are not in the sample are unlabelled."""
         sizes = np.bincount(self.y, minlength=len(self.classes))
+        sizes[0] += (self.n_rows or len(self.y)) - len(self.y)
         return {name: int(size) for name, size in zip(self.classes, sizes, strict=True)}
 
     def kinds(self) -> dict[str, list[str]]:
@@ -82,8 +97,13 @@ def from_table(
     drop: str | Sequence[str] = (),
     missing: Sequence[str] = MISSING,
     text: Collection[str] = (),
-    encoding: str = "utf-8",
+    encoding: str = AUTO,
     kind: str | None = None,
+    query: str | None = None,
+    sheet: str | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    on_error: OnError = "fail",
 ) -> LabelledTable:
     """Split a table into features, labels and ids.
 
@@ -92,7 +112,7 @@ def from_table(
     Parameters
     ----------
     table : path, binary file or frame
-        A CSV, TSV, JSON lines (also gzipped) or Parquet file, a polars or pandas frame, or an Arrow table.
+        A file, a folder or a glob pattern, as in `read_table`; a polars or pandas frame, or an Arrow table.
     label : str
         The label column. Without `anomaly` and `unlabelled` it must contain 0 or missing values for unlabelled rows and
         1, 2, … for known anomalies, or false and true.
@@ -110,10 +130,14 @@ def from_table(
         Text in a CSV or TSV file that means a missing value.
     text : collection of str
         Columns of a file to read as text even if they contain numbers, such as codes.
-    encoding : str, default="utf-8"
-        Text encoding of a CSV, TSV or JSON lines file.
-    kind : {"csv", "jsonl", "parquet"}, optional
-        Format of the file; None to use its name.
+    encoding, kind, query, sheet
+        How a file is read, as in `read_table`.
+    sample : int, optional
+        Read at most this many unlabelled rows of a file, a uniform sample, and all labelled rows. By default, read all.
+    seed : int, default=0
+        Seed of the sample.
+    on_error : {"fail", "skip", "null"}, default="fail"
+        What to do about cells of a file that cannot be used: raise an error, skip their rows, or treat them as missing.
 
     Returns
     -------
@@ -130,16 +154,26 @@ def from_table(
     (['amount'], [1, 0, 0], ('unlabelled', 'fraud'))
     """
     ids, dropped = _names(id), _names(drop)
-    name, options = "the table", ReadOptions(encoding, tuple(missing))
-    source: tuple[Path | BinaryIO, str] | None = None
-    if isinstance(table, str | Path) or hasattr(table, "read"):
-        path = Path(table) if isinstance(table, str | Path) else io.BytesIO(table.read())
-        name = path.name if isinstance(path, Path) else "the input"
-        kind = kind or (kind_of_file(path) if isinstance(path, Path) else "csv")
+    name, options = "the table", ReadOptions(encoding, tuple(missing), query, sheet)
+    more: dict[str, Any] = {}
+    if isinstance(table, str | Path | list) or hasattr(table, "read"):
+        found = source_of(table)
+        name, kind = name_of(found), kind or kind_of_source(found)
         # Labels can have any form, and an id such as 007 must be preserved.
-        kept = {label, *ids, *dropped, *text}
-        frame = read_table(path, missing=missing, text=kept, encoding=encoding, kind=kind)
-        source = path, kind
+        aside = {label, *ids, *dropped}
+
+        def groups(rows: pl.DataFrame) -> NDArray[np.int64]:
+            _check_there(name, label, rows.columns)
+            return _may_be_labelled(rows[label], anomaly, unlabelled).astype(np.int64)
+
+        drawn = read_sample(
+            found, kind, options, groups,
+            text={*aside, *text}, aside=aside, n_rows=sample, seed=seed, on_error=on_error,
+        )  # fmt: skip
+        frame = drawn.rows
+        more = {"source": (found, kind), "positions": drawn.positions, "mistakes": drawn.mistakes}
+        if drawn.n_rows > frame.height:
+            more |= {"n_rows": drawn.n_rows, "extremes": drawn.extremes.drop(aside)}
     else:
         frame = as_frame(table)
     if frame.height == 0:
@@ -155,9 +189,36 @@ def from_table(
         )
     for series in features:
         kind_of(series)  # rejects unsupported types such as lists
-    with located(*source, options) if source else nullcontext():
+    found_labels = LabelledTable(
+        features, np.empty(0, dtype=np.int64), (), frame.select(ids), label, options, **more
+    )
+    with found_labels.located():
         y, classes = _labels(frame[label], anomaly, unlabelled)
-    return LabelledTable(features, y, classes, frame.select(ids), label, options, source)
+    return replace(found_labels, y=y, classes=classes)
+
+
+def has_label(labels: pl.Series) -> NDArray[np.bool_]:
+    """Return which cells of a label column have a label: any text or number except 0 and false.
+
+    Examples
+    --------
+    >>> has_label(pl.Series(["fraud", "ok", "", None, "0"])).tolist()
+    [True, True, False, False, False]
+    """
+    return ~_as_texts(labels).fill_null("").str.to_lowercase().is_in(["", "0", "false"]).to_numpy()
+
+
+def _may_be_labelled(
+    labels: pl.Series, anomaly: Sequence[object] | None, unlabelled: Sequence[object] | None
+) -> NDArray[np.bool_]:
+    """Return which rows `_labels` may give a class, without knowing the other rows of the table."""
+    texts = _as_texts(labels).str.to_lowercase()
+    if anomaly is not None:
+        found = texts.is_in([_as_text(value).lower() for value in anomaly])
+    else:
+        none = ["0", "false"] if unlabelled is None else [_as_text(value).lower() for value in unlabelled]
+        found = ~texts.is_in(none)
+    return found.fill_null(value=False).to_numpy()
 
 
 def _names(given: str | Sequence[str]) -> tuple[str, ...]:

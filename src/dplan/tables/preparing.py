@@ -20,6 +20,7 @@ __all__ = ["TablePreparer", "TransformReport"]
 
 Table = Any  # a polars or pandas frame, an Arrow table, or anything that converts to a 2-D array
 
+_NOTED_SHARE = 0.01  # of the rows: less is expected, as anomalies are rare
 _WORTH_THREADS = 10_000_000  # cells
 
 
@@ -37,6 +38,8 @@ class TransformReport:
         Column → number of values with a level unseen in training, which are encoded as zeros.
     retyped : dict
         Column that was text in the training rows → its kind now.
+    outside : dict
+        Column → number of values that are further outside the range of the training rows than that range is wide.
 
     Examples
     --------
@@ -49,14 +52,19 @@ class TransformReport:
     missing: dict[str, int]
     unseen: dict[str, int]
     retyped: Mapping[str, str] = field(default_factory=dict)
+    outside: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, other: TransformReport) -> TransformReport:
-        missing, unseen = (
-            {name: one.get(name, 0) + two.get(name, 0) for name in one | two}
-            for one, two in ((self.missing, other.missing), (self.unseen, other.unseen))
+        missing, unseen, outside = (
+            {name: one.get(name, 0) + two.get(name, 0) for name in {**one, **two}}
+            for one, two in (
+                (self.missing, other.missing),
+                (self.unseen, other.unseen),
+                (self.outside, other.outside),
+            )
         )
         retyped = {**self.retyped, **other.retyped}
-        return TransformReport(self.rows + other.rows, missing, unseen, retyped)
+        return TransformReport(self.rows + other.rows, missing, unseen, retyped, outside)
 
     def useless(self) -> dict[str, str]:
         """Return the columns without information about these rows, with the reasons."""
@@ -69,6 +77,24 @@ class TransformReport:
                 found[name] = "all values are missing"
             elif n_missing + n_unseen == self.rows:
                 found[name] = "no value occurred in training"
+        return found
+
+    def differences(self) -> dict[str, str]:
+        """Return the columns that differ clearly from the training rows, with the reasons.
+
+        Examples
+        --------
+        >>> TransformReport(200, {}, {"b": 50}, outside={"a": 4}).differences()
+        {'b': '25 % of values did not occur in training', 'a': '2 % of values far outside the training range'}
+        """
+        found = self.useless()
+        for counts, what in (
+            (self.unseen, "of values did not occur in training"),
+            (self.outside, "of values far outside the training range"),
+        ):
+            for name, n in counts.items():
+                if name not in found and n >= _NOTED_SHARE * self.rows:
+                    found[name] = f"{100 * n / self.rows:.0f} % {what}"
         return found
 
 
@@ -190,7 +216,12 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         kinds = {s.name: kind_of(s) for s, c in zip(frame, self.columns_, strict=True) if c.kind == "text"}
         retyped = {name: kind for name, kind in kinds.items() if kind not in ("text", "dropped")}
-        return by_column.T, TransformReport(frame.height, missing, unseen, retyped)
+        outside: dict[str, int] = {}
+        for column, end in zip(self.columns_, ends, strict=True):
+            own = by_column[end - column.width : end]
+            if column.kind != "text" and own.size and (own.max() > 2 or own.min() < -1):
+                outside[column.name] = int(((own > 2) | (own < -1)).any(axis=0).sum())
+        return by_column.T, TransformReport(frame.height, missing, unseen, retyped, outside)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
         """Return the names of the features: the column's name, or ``column=level`` for text.

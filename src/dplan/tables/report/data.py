@@ -117,7 +117,7 @@ def report_data(
         known_places=known_places,
         history=model.detector.history_,
         truth=np.concatenate(truth) if truth else None,
-        useless=report.useless(),
+        useless=report.differences(),
     )
 
 

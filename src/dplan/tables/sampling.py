@@ -1,0 +1,268 @@
+"""Read a table of any size for training: all labelled rows, a uniform sample of the others, and the extremes of all.
+
+The extremes are rows with the lowest and highest value of each column and with levels that the sample lacks. They are
+not trained on; with them, ranges and levels are those of the whole table.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import polars as pl
+import polars.selectors as cs
+from numpy.typing import NDArray
+
+from dplan.tables.chunks import CHUNK_ROWS, Chunk, ReadOptions, chunks
+from dplan.tables.columns import check_values
+from dplan.tables.mistakes import OnError, tolerated
+from dplan.tables.preparing import TablePreparer
+from dplan.tables.reading import Source, concatenated, decided, is_typed, located, name_of, rewind
+
+__all__ = ["SAMPLE_ROWS", "Sample", "read_sample"]
+
+SAMPLE_ROWS = 300_000
+
+_MAX_LEVELS = 10_000  # a text column with more levels keeps those of the sample
+_ORDERED = cs.numeric() | cs.temporal() | cs.boolean()
+
+Positions = NDArray[np.int64]
+# Returns one number per row: k ≥ 1 for rows that are all kept; 0 and below for groups that are sampled.
+Groups = Callable[[pl.DataFrame], NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows of a table, in its order.
+
+    Attributes
+    ----------
+    rows : polars.DataFrame
+        The rows.
+    positions : ndarray of int
+        The position of each row in the table, from 0.
+    n_rows : int
+        Rows of the table.
+    extremes : polars.DataFrame
+        Rows that have the range and the levels of the whole table; none if all rows were kept.
+    mistakes : polars.DataFrame
+        Rows that were drawn but have cells that cannot be used, as from `dplan.tables.mistakes.tolerated`.
+    """
+
+    rows: pl.DataFrame
+    positions: Positions
+    n_rows: int
+    extremes: pl.DataFrame
+    mistakes: pl.DataFrame
+
+
+def read_sample(
+    source: Source,
+    kind: str,
+    options: ReadOptions,
+    groups: Groups,
+    *,
+    text: Collection[str],
+    aside: Collection[str],
+    n_rows: int | None,
+    seed: int = 0,
+    on_error: OnError = "fail",
+) -> Sample:
+    """Read a table, or a sample of it if it is large.
+
+    Parameters
+    ----------
+    source, kind, options
+        As in `dplan.tables.chunks.chunks`.
+    groups : callable
+        Returns the group of each row of a frame: rows of groups 1, 2, … are all kept; of each other group, a uniform
+        sample is.
+    text : collection of str
+        Columns to read as text.
+    aside : collection of str
+        Columns that are not features.
+    n_rows : int
+        Rows to keep of each sampled group; None for all.
+    seed : int
+        Seed of the sample.
+    on_error : {"fail", "skip", "null"}
+        What to do about cells that cannot be used.
+    """
+    read = partial(chunks, source, kind, CHUNK_ROWS, options)
+    whole = _Whole(n_rows or sys.maxsize, np.random.default_rng(seed))
+    bounds = _Bounds(on_error) if is_typed(kind) and n_rows else None
+    for chunk in read(raw=True):
+        frame = chunk()
+        if bounds is not None:
+            bounds.add(frame.drop(aside, strict=False), chunk)
+        whole.add(frame, groups(frame))
+    raw, all_positions = whole.rows(kind)
+    if raw.height == 0:
+        raise ValueError(f"{name_of(source)} has no rows")
+    complete = len(all_positions) == whole.n_seen
+
+    def typed(rows: pl.DataFrame) -> pl.DataFrame:
+        found = decided(rows.get_columns(), kind, text, options.missing)
+        for series in found.drop(aside, strict=False) if on_error != "fail" else ():
+            check_values(series)
+        return found
+
+    if complete and on_error == "fail":
+        columns = raw.get_columns()
+        del raw  # so that text is freed as soon as it is converted
+        with located(source, kind, options):
+            rows = decided(columns, kind, text, options.missing)
+        return Sample(rows, all_positions, whole.n_seen, rows.clear(), pl.DataFrame())
+    with located(source, kind, options, all_positions):
+        done = tolerated(raw, typed, on_error)
+    rows, positions = done.result, all_positions[done.kept]
+    drawn = done.mistakes["dplan_row"].to_numpy() - 1
+    mistakes = done.mistakes.with_columns(pl.Series("dplan_row", all_positions[drawn] + 1))
+    if complete or bounds is not None:
+        extremes = rows.clear() if bounds is None or complete else bounds.rows(rows.schema)
+        return Sample(rows, positions, whole.n_seen, extremes, mistakes)
+    preparer = TablePreparer().fit(rows.drop(aside, strict=False))
+    rewind(source)
+    found = list(_extremes(read(), preparer, on_error))
+    # Decided together, so that a cell means the same in both.
+    every = concatenated([done.rows, *(frame for frame, _ in found)], kind)
+    with located(source, kind, options, np.concatenate([positions, *(places for _, places in found)])):
+        both = typed(every)
+    return Sample(both[: len(positions)], positions, whole.n_seen, both[len(positions) :], mistakes)
+
+
+class _Whole:
+    """The rows kept so far: in each sampled group those with the lowest random keys."""
+
+    def __init__(self, n_rows: int, rng: np.random.Generator) -> None:
+        self.n_seen = 0
+        self._n_rows, self._rng = n_rows, rng
+        self._frames: list[pl.DataFrame] = []
+        self._kept: list[tuple[Positions, NDArray[np.int64], NDArray[np.float64]]] = []
+        self._limits: dict[int, float] = {}
+        self._n_pending = 0
+
+    def add(self, frame: pl.DataFrame, groups: NDArray[np.int64]) -> None:
+        keys = self._rng.random(frame.height)
+        keys[groups > 0] = -1.0
+        positions = np.arange(self.n_seen, self.n_seen + frame.height)
+        self.n_seen += frame.height
+        chosen = np.ones(frame.height, dtype=np.bool_)
+        for group, limit in self._limits.items():
+            chosen &= (groups != group) | (keys <= limit)
+        self._append(frame, (positions, groups, keys), chosen)
+        self._n_pending += int((chosen & (keys >= 0)).sum())
+        # Seldom, because it looks at all rows that are kept.
+        if self._n_pending > 1.5 * self._n_rows:
+            self._prune()
+
+    def rows(self, kind: str) -> tuple[pl.DataFrame, Positions]:
+        """Return the rows and their positions, once."""
+        self._prune()
+        frames, self._frames = self._frames, []
+        return concatenated(frames, kind), np.concatenate([positions for positions, _, _ in self._kept])
+
+    def _append(
+        self,
+        frame: pl.DataFrame,
+        kept: tuple[Positions, NDArray[np.int64], NDArray[np.float64]],
+        chosen: NDArray[np.bool_],
+    ) -> None:
+        if not chosen.all():
+            frame = frame.filter(chosen)
+        self._frames.append(frame)
+        positions, groups, keys = kept
+        self._kept.append((positions[chosen], groups[chosen], keys[chosen]))
+
+    def _prune(self) -> None:
+        groups, keys = (np.concatenate([own[i] for own in self._kept]) for i in (1, 2))
+        for group in np.unique(groups[groups <= 0]).tolist():
+            own = keys[groups == group]
+            if len(own) > self._n_rows:
+                self._limits[group] = float(np.partition(own, self._n_rows - 1)[self._n_rows - 1])
+        frames, kept = self._frames, self._kept
+        self._frames, self._kept, self._n_pending = [], [], 0
+        for frame, part in zip(frames, kept, strict=True):
+            chosen = np.ones(frame.height, dtype=np.bool_)
+            for group, limit in self._limits.items():
+                chosen &= (part[1] != group) | (part[2] <= limit)
+            self._append(frame, part, chosen)
+            self._n_pending += int((chosen & (part[2] >= 0)).sum())
+
+
+class _Bounds:
+    """The range of each ordered column and the levels of each text column, over all chunks of a typed table."""
+
+    def __init__(self, on_error: OnError) -> None:
+        self._on_error = on_error
+        self._ends: list[pl.DataFrame] = []
+        self._levels: dict[str, pl.Series] = {}
+
+    def add(self, frame: pl.DataFrame, chunk: Chunk) -> None:
+        ordered = frame.select(_ORDERED)
+        ends = pl.concat([ordered.min(), ordered.max()])
+        infinite = [s.name for s in ends if s.dtype.is_float() and s.is_infinite().any()]
+        if infinite and self._on_error == "fail":
+            with chunk.located():
+                check_values(frame[infinite[0]])
+        if infinite:
+            finite = ordered.with_columns(
+                pl.when(pl.col(infinite).is_finite()).then(pl.col(infinite)).name.keep()
+            )
+            ends = pl.concat([finite.min(), finite.max()])
+        self._ends = [*self._ends, ends] if len(self._ends) < 100 else [_ends(self._ends), ends]
+        for series in frame.select(cs.string() | cs.categorical()):
+            before = self._levels.get(series.name)
+            if before is None or len(before) <= _MAX_LEVELS:
+                levels = series.cast(pl.String).unique()
+                self._levels[series.name] = levels if before is None else before.append(levels).unique()
+
+    def rows(self, schema: pl.Schema) -> pl.DataFrame:
+        """Return rows that have the ends of each range and every level."""
+        found = {series.name: series for series in _ends(self._ends)}
+        found |= {name: levels for name, levels in self._levels.items() if len(levels) <= _MAX_LEVELS}
+        longest = max(map(len, found.values()), default=0)
+        ends = pl.DataFrame([s.extend_constant(None, longest - len(s)) for s in found.values()])
+        return pl.concat([pl.DataFrame(schema=schema), ends], how="diagonal_relaxed")
+
+
+def _ends(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    every = pl.concat(frames, how="vertical_relaxed")
+    return pl.concat([every.min(), every.max()])
+
+
+def _extremes(
+    read: Iterator[Chunk], preparer: TablePreparer, on_error: OnError
+) -> Iterator[tuple[pl.DataFrame, Positions]]:
+    """Yield rows that extend the range of a feature or have a level that the preparer lacks, and their positions."""
+    names, feature_groups = [column.name for column in preparer.columns_], preparer.feature_groups()
+    low, high = np.zeros(len(feature_groups)), np.ones(len(feature_groups))
+    levels: dict[str, set[str]] = {}
+    start = 0
+    for chunk in read:
+        frame = chunk()
+        first, start = start, start + frame.height
+        if frame.height == 0:
+            continue
+        with chunk.located():
+            done = tolerated(frame, lambda rows: preparer.transform_with_report(rows.select(names)), on_error)
+        frame, (X, report) = done.rows, done.result
+        chosen: set[int] = set()
+        lowest, highest = X.min(axis=0), X.max(axis=0)
+        chosen.update(X[:, lowest < low].argmin(axis=0).tolist())
+        chosen.update(X[:, highest > high].argmax(axis=0).tolist())
+        low, high = np.minimum(low, lowest), np.maximum(high, highest)
+        for name in report.unseen:
+            new = levels.setdefault(name, set())
+            unseen = ~X[:, feature_groups == names.index(name)].any(axis=1)
+            texts = pl.DataFrame({"text": frame[name].cast(pl.String)}).with_row_index().filter(unseen)
+            for row, text in texts.unique("text", keep="first", maintain_order=True).rows():
+                if text is not None and text not in new and len(new) < _MAX_LEVELS:
+                    new.add(text)
+                    chosen.add(row)
+        if chosen:
+            some = sorted(chosen)
+            yield frame[some], first + done.kept[some]
