@@ -21,9 +21,8 @@ from tests.tables.payments import payments
 def german(tmp_path):
     """Write a table as a German spreadsheet does: semicolons, decimal commas and a byte order mark."""
     path = tmp_path / "zahlungen.csv"
-    texts = payments().with_columns(
-        pl.col("amount").cast(pl.String).str.replace(".", ",", literal=True).alias("betrag")
-    )
+    comma = pl.col("amount").cast(pl.String).str.replace(".", ",", literal=True)
+    texts = payments().with_columns(pl.col("amount").round().cast(pl.Int64), comma.alias("betrag"))
     path.write_bytes(b"\xef\xbb\xbf" + texts.write_csv(separator=";").encode())
     return path
 

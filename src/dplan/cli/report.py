@@ -57,7 +57,7 @@ def report(
         read = chunks(source, kind, CHUNK_ROWS, _reading.read_options(encoding, missing, loaded))
         data = report_data(loaded, read, label=label, anomaly=anomaly, n_shown=top)
         _reading.warn_of_useless(data.useless)
-        name = table.name if isinstance(source, Path) else "standard input"
+        name = "standard input" if str(table) == "-" else table.name
         text = page(data, loaded, model_name=model.name, table_name=name)
         with atomic_write(output) as temporary:
             temporary.write_text(text, encoding="utf-8")
