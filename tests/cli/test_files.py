@@ -157,7 +157,7 @@ def test_bad_rows_can_be_skipped(model_path, table, damaged, tmp_path):
     assert "Scored 2,997 rows" in done.stderr
     assert f"were skipped with their rows; see {tmp_path / 'out.errors.csv'}: 'amount' (3)." in done.stderr
     more = ["--on-error", "skip", "--skip-labelled", "--chunk-rows", 1]
-    (tmp_path / "few.csv").write_text("".join(damaged.open().readlines()[:12]))
+    (tmp_path / "few.csv").write_text("\n".join(damaged.read_text().splitlines()[:12]))
     score(model_path, tmp_path / "few.csv", tmp_path / "new.csv", *more)
     assert pl.read_csv(tmp_path / "new.csv")["row"].to_list() == [*range(2, 11)]  # the first one is labelled
     assert pl.read_csv(tmp_path / "new.errors.csv")["dplan_row"].to_list() == [11]

@@ -169,10 +169,11 @@ def _detected(start: bytes) -> str:
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     some = start[:1000]
-    zeros = [some[parity::2].count(0) for parity in (0, 1)]
-    for few, many, encoding in ((*zeros, "utf-16-le"), (*zeros[::-1], "utf-16-be")):
-        if few == 0 and many > len(some) / 4:
-            return encoding
+    even, odd = some[::2].count(0), some[1::2].count(0)
+    if even == 0 and odd > len(some) / 4:
+        return "utf-16-le"
+    if odd == 0 and even > len(some) / 4:
+        return "utf-16-be"
     return "utf-8"
 
 

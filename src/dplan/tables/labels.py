@@ -173,7 +173,7 @@ def from_table(
         frame = drawn.rows
         more = {"source": (found, kind), "positions": drawn.positions, "mistakes": drawn.mistakes}
         if drawn.n_rows > frame.height:
-            more |= {"n_rows": drawn.n_rows, "extremes": drawn.extremes.drop(aside)}
+            more |= {"n_rows": drawn.n_rows, "extremes": drawn.extremes.drop(aside, strict=False)}
     else:
         frame = as_frame(table)
     if frame.height == 0:

@@ -34,8 +34,8 @@ class Tolerated(Generic[Result]):
     kept : ndarray of int
         Their positions in the frame, from 0.
     mistakes : polars.DataFrame
-        The rows with cells that could not be used, as text, after the columns ``dplan_row`` (from 1), ``dplan_column``
-        and ``dplan_problem``.
+        The rows with cells that could not be used, if there are any, as text, after the columns ``dplan_row`` (from 1),
+        ``dplan_column`` and ``dplan_problem``.
     """
 
     result: Result
@@ -70,12 +70,10 @@ def tolerated(
     (4, [0, 2], [(2, 'a', 'not a number', 'x')])
     """
     kept = np.arange(rows.height)
-    mistakes = [_described(rows[:0], kept[:0], "", "")]
+    mistakes: list[pl.DataFrame] = []
     while True:
         try:
-            return Tolerated(
-                step(rows), rows, kept, pl.concat(mistakes).sort("dplan_row", maintain_order=True)
-            )
+            result = step(rows)
         except CellError as error:
             if on_error == "fail":
                 raise
@@ -88,6 +86,9 @@ def tolerated(
                 rows = rows.with_columns(
                     pl.when(~pl.Series(bad)).then(pl.col(error.column)).alias(error.column)
                 )
+        else:
+            found = pl.concat(mistakes).sort("dplan_row", maintain_order=True) if mistakes else pl.DataFrame()
+            return Tolerated(result, rows, kept, found)
 
 
 def errors_file(output: Path) -> Path:
@@ -107,10 +108,12 @@ def write_mistakes(mistakes: pl.DataFrame, path: Path) -> None:
 
 
 def _described(rows: pl.DataFrame, kept: NDArray[np.int64], column: str, problem: str) -> pl.DataFrame:
-    texts = rows.select(pl.all().cast(pl.String, strict=False))
-    return texts.select(
-        pl.Series("dplan_row", kept + 1),
-        pl.lit(column).alias("dplan_column"),
-        pl.lit(problem).alias("dplan_problem"),
-        *(pl.col(name) for name in texts.columns if not name.startswith("dplan_")),
+    texts = [series.cast(pl.String) for series in rows if not series.dtype.is_nested()]
+    return pl.DataFrame(
+        [
+            pl.Series("dplan_row", kept + 1),
+            pl.Series("dplan_column", [column] * rows.height),
+            pl.Series("dplan_problem", [problem] * rows.height),
+            *(series for series in texts if not series.name.startswith("dplan_")),
+        ]
     )

@@ -92,11 +92,11 @@ def read_table(
     kind = kind or kind_of_source(found)
     options = ReadOptions(encoding, tuple(missing), query, sheet)
     with located(found, kind, options):
-        frame = concatenated([chunk() for chunk in chunks(found, kind, CHUNK_ROWS, options, raw=True)], kind)
-        if frame.height == 0:
+        frames = [chunk() for chunk in chunks(found, kind, CHUNK_ROWS, options, raw=True)]
+        if not any(frame.height for frame in frames):
             raise ValueError(f"{name_of(found)} has no rows")
-        columns = frame.get_columns()
-        del frame  # so that text is freed as soon as it is converted
+        columns = concatenated(frames, kind).get_columns()
+        del frames  # so that text is freed as soon as it is converted
         return decided(columns, kind, text, options.missing)
 
 

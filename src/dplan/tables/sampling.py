@@ -99,9 +99,9 @@ def read_sample(
         if bounds is not None:
             bounds.add(frame.drop(aside, strict=False), chunk)
         whole.add(frame, groups(frame))
-    raw, all_positions = whole.rows(kind)
-    if raw.height == 0:
+    if whole.n_seen == 0:
         raise ValueError(f"{name_of(source)} has no rows")
+    raw, all_positions = whole.rows(kind)
     complete = len(all_positions) == whole.n_seen
 
     def typed(rows: pl.DataFrame) -> pl.DataFrame:
@@ -119,8 +119,10 @@ def read_sample(
     with located(source, kind, options, all_positions):
         done = tolerated(raw, typed, on_error)
     rows, positions = done.result, all_positions[done.kept]
-    drawn = done.mistakes["dplan_row"].to_numpy() - 1
-    mistakes = done.mistakes.with_columns(pl.Series("dplan_row", all_positions[drawn] + 1))
+    mistakes = done.mistakes
+    if mistakes.height:
+        drawn = mistakes["dplan_row"].to_numpy() - 1
+        mistakes = mistakes.with_columns(pl.Series("dplan_row", all_positions[drawn] + 1))
     if complete or bounds is not None:
         extremes = rows.clear() if bounds is None or complete else bounds.rows(rows.schema)
         return Sample(rows, positions, whole.n_seen, extremes, mistakes)
