@@ -82,7 +82,7 @@ class Commands(click.Group):
 
 _FLAGS = {
     "quiet": "Print only warnings and errors.",
-    "verbose": "Print every stage with its time, also on a terminal.",
+    "verbose": "Print every stage, also on a terminal.",
     "debug": "Show tracebacks.",
 }
 
