@@ -42,8 +42,8 @@ class Drift:
     >>> model = fit_table(from_table(table, label="fraud"), LogisticBaseline())
     >>> Drift.of(model, model.prepare(table)).strong(model)
     {}
-    >>> Drift.of(model, model.prepare(table.with_columns(pl.col("amount") + 150))).strong(model)
-    {'amount': 0.75...}
+    >>> list(Drift.of(model, model.prepare(table.with_columns(pl.col("amount") + 150))).strong(model))
+    ['amount']
     """
 
     rows: int = 0
