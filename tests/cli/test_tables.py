@@ -366,7 +366,7 @@ def test_names_and_values_of_a_table_are_printed_escaped(tmp_path):
          "-o", tmp_path / "m.dplan", "--detector", "iforest"],
         ["inspect", tmp_path / "m.dplan"],
         ["score", tmp_path / "t.parquet", "-m", tmp_path / "m.dplan", "-o", tmp_path / f"{HOSTILE}.csv"],
-        ["fit", tmp_path / "t.parquet", "--label", f"{HOSTILE}x", "-o", tmp_path / "m.dplan"],
+        ["fit", tmp_path / "t.parquet", "--label", f"{HOSTILE}x", "-o", tmp_path / "n.dplan"],
         ["inspect", tmp_path / HOSTILE],
     ]  # fmt: skip
     for command in commands:
