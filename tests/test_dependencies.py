@@ -13,8 +13,10 @@ from tools.constraints import FOLDER, PROJECT, declared, lowest
 DISTRIBUTIONS = {
     "sklearn": "scikit-learn",
     "markdown_it": "markdown-it-py",
+    "backports": "backports.zstd",
 }  # named otherwise than their module
 OURS = {"dplan", "tests", "benchmarks", "studies", "tools", "stable_baselines"}
+NEW_IN_PYTHON = {"compression"}  # from 3.14 on
 COMMANDS = {"ruff", "mypy", "pytest-xdist"}  # used by the Makefile, imported nowhere
 FOR_AN_EXAMPLE = {"torch", "stable-baselines3"}  # not in an extra; the example's test is skipped without them
 
@@ -26,7 +28,7 @@ def imported(folder: str) -> set[str]:
         if path.suffix in (".py", ".pyi")
         for name in _imports(path)
     }
-    found = modules - set(sys.stdlib_module_names) - OURS
+    found = modules - set(sys.stdlib_module_names) - OURS - NEW_IN_PYTHON
     return {canonicalize_name(DISTRIBUTIONS.get(name, name)) for name in found}
 
 

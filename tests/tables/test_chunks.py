@@ -32,8 +32,9 @@ def frames(text, rows=100, kind="csv", **options):
         (b"a,b\n1,x\ry\n", "line 2: carriage return without a line feed"),
         (b"a,b\r1,2\r", "line 1: carriage return without a line feed"),
         (b"a,b\n1,2\n3,\0\n", "line 3: null byte"),
-        (b"a,b\n1,2\n3,\xff\n", "line 3, byte 11 of the file: 0xff is not valid utf-8"),
-        (b"a,b\n1,2\n\xe2\x82", "line 3, byte 9 of the file: 0xe2 is not valid utf-8"),
+        (b"a,\xc3\xa9\n1,2\n3,\xff\n", "line 3, byte 12 of the file: 0xff is not valid utf-8"),
+        (b"a,\xc3\xa9\n1,2\n\xe2\x82", "line 3, byte 10 of the file: 0xe2 is not valid utf-8"),
+        (b"a,b\n1,2\n3,\x81\n", "line 3, byte 11 of the file: 0x81 is not valid utf-8"),
         (b"a," + b"x" * 100_000 + b"\n1,2\n", "the name of column 2 has 100,000 characters"),
         (b"a,a\n1,2\n", r"duplicate column name 'a' \(columns 1 and 2\)"),
         (b"a, \n1,2\n", "column 2 has no name"),
@@ -62,7 +63,7 @@ def test_chunks_do_not_depend_on_the_blocks_of_the_file(monkeypatch):
     text = ("a,b\n" + "".join(f'{i},"x\n""{"é" * (i % 7)}"\n' for i in range(50))).encode()
     whole = frames(text)[0]
     for block in (1, 2, 3, 7, 64):
-        monkeypatch.setattr("dplan.tables.chunks._BLOCK", block)
+        monkeypatch.setattr("dplan.tables.decoding._BLOCK", block)
         found = frames(text, rows=7)
         assert [frame.height for frame in found] == [7] * 7 + [1]
         assert pl.concat(found).equals(whole)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from dplan.cli import _reading
-from dplan.cli._shared import MODEL, OUTPUT, TABLE, echo, examples, stopwatch
+from dplan.cli._shared import MODEL, OUTPUT, TABLE, examples, overwrite, say, status, stopwatch
 
 
 @click.command(
@@ -33,7 +33,7 @@ from dplan.cli._shared import MODEL, OUTPUT, TABLE, echo, examples, stopwatch
     metavar="VALUE",
     help="Label of anomalies, in upper or lower case; may be repeated.",
 )
-@click.option("--skip-labelled", is_flag=True, help="Leave out rows that are labelled as anomalies.")
+@click.option("--skip-labelled", is_flag=True, help="Leave out rows that already have a verdict.")
 @click.option(
     "--keep", multiple=True, metavar="COLUMN", help="Column to show in addition to the ids; may be repeated."
 )
@@ -44,6 +44,7 @@ from dplan.cli._shared import MODEL, OUTPUT, TABLE, echo, examples, stopwatch
 )
 @_reading.options
 @_reading.input_format
+@overwrite
 def report(
     model: Path,
     table: Path,
@@ -58,6 +59,7 @@ def report(
     encoding: str | None,
     missing: tuple[str, ...],
     form: str | None,
+    overwrite: bool,
 ) -> None:
     """Score TABLE with MODEL and write a self-contained HTML page about the result."""
     from dplan.persistence.atomic import atomic_write
@@ -74,7 +76,8 @@ def report(
     if threshold is not None and not math.isfinite(threshold):
         raise click.UsageError("--threshold must be a finite number")
     source, kind = _reading.source(table, form)
-    with claimed(output, _reading.files(model, table)), stopwatch() as seconds:
+    with claimed(output, _reading.files(model, table), overwrite=overwrite), stopwatch() as seconds:
+        status(f"Scoring {table}")
         loaded = TableModel.load(model)
         read = chunks(source, kind, CHUNK_ROWS, _reading.read_options(encoding, missing, loaded))
         data = report_data(
@@ -82,8 +85,8 @@ def report(
             skip_labelled=skip_labelled,
         )  # fmt: skip
         _reading.warn_of_useless(data.useless)
-        name = table.name if isinstance(source, Path) else "standard input"
+        name = "standard input" if str(table) == "-" else table.name
         text = page(data, loaded, model_name=model.name, table_name=name)
         with atomic_write(output) as temporary:
             temporary.write_text(text, encoding="utf-8")
-        echo(f"Wrote {output} ({len(text) / 1000:,.0f} kB; {len(data.scores):,} rows) in {seconds():.1f} s.")
+        say(f"Wrote {output} ({len(text) / 1000:,.0f} kB; {len(data.scores):,} rows) in {seconds():.1f} s.")

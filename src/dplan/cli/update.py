@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dplan.cli import _reading
-from dplan.cli._shared import MODEL, OUTPUT, TABLE, echo, examples, stopwatch
+from dplan.cli._shared import MODEL, OUTPUT, TABLE, examples, overwrite, say, status, stopwatch
 
 if TYPE_CHECKING:
     from dplan.tables import LabelledTable, TableModel, Verdicts
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 )
 @_reading.options
 @_reading.input_format
+@overwrite
 def update(
     model: Path,
     table: Path,
@@ -50,6 +51,7 @@ def update(
     encoding: str | None,
     missing: tuple[str, ...],
     form: str | None,
+    overwrite: bool,
 ) -> None:
     """Continue training MODEL with the rows of TABLE.
 
@@ -65,7 +67,9 @@ def update(
     from dplan.tables.updating import as_verdicts, changes, update_model
 
     target = output or model
-    with claimed(target, _reading.files(table)), stopwatch() as seconds:
+    replaces = overwrite or output is None
+    with claimed(target, _reading.files(table), overwrite=replaces), stopwatch() as seconds:
+        status(f"Reading {table}")
         old = TableModel.load(model)
         words = old.summary.get("label_values", {}).get("normal", ())
         new: LabelledTable | Verdicts
@@ -73,18 +77,19 @@ def update(
             new = read_queue(old, table, label=label, anomaly=anomaly, normal=[*words, *normal])
         else:
             new = _read_table(old, table, label, anomaly, normal, unlabelled, encoding, missing, form)
+        status("Training")
         updated = update_model(old, new, seed=seed)
         updated.save(target)
         rows = as_verdicts(old, new)
         counts = {name: int((rows.y == k).sum()) for k, name in enumerate(rows.classes)}
         name = "standard input" if str(table) == "-" else table.name
-        echo(f"{name}: {len(rows.y):,} rows: {described(counts, int((rows.y < 0).sum()))}.")
+        say(f"{name}: {len(rows.y):,} rows: {described(counts, int((rows.y < 0).sum()))}.")
         summary = updated.summary
-        echo(f"The model now knows {described(summary['labels'], summary['checked_normal'])}.")
+        say(f"The model now knows {described(summary['labels'], summary['checked_normal'])}.")
         if not no_estimate:
             for line in _described(changes(old, rows, updated, seed=seed)):
-                echo(line)
-        echo(f"Wrote {target} in {seconds():.1f} s.")
+                say(line)
+        say(f"Wrote {target} in {seconds():.1f} s.")
 
 
 def _read_table(
@@ -124,6 +129,8 @@ def _read_table(
         encoding=options.encoding,
         missing=options.missing,
         kind=kind,
+        query=options.query,
+        sheet=options.sheet,
     )
     if labelled.values is not None:
         unmatched = [value for value, found in labelled.values.found.items() if not found]
@@ -131,7 +138,7 @@ def _read_table(
             raise ValueError(
                 f"label column {labelled.label!r} has no value {unmatched[0]!r}; check its spelling"
             )
-        echo(f"Column {labelled.label}: {labelled.values.matches()}.")
+        say(f"Column {labelled.label}: {labelled.values.matches()}.")
     with labelled.located():
         _reading.warn_of_useless(model.prepare_with_report(labelled.features)[1].useless())
     return labelled

@@ -292,7 +292,7 @@ def _cells(path: Path) -> tuple[list[str], list[list[str]]]:
     if path.suffix.lower() == ".xlsx":
         frame = pl.read_excel(path, infer_schema_length=0)
         return frame.columns, [["" if cell is None else str(cell) for cell in row] for row in frame.rows()]
-    data = path.read_bytes()
+    data, text = path.read_bytes(), ""
     for encoding in (
         "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig",
         "cp1252",

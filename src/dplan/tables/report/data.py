@@ -14,9 +14,9 @@ from dplan._kernels.scaling import scale_rows
 from dplan.exceptions import shown
 from dplan.tables.chunks import Chunk
 from dplan.tables.model import TableModel
-from dplan.tables.preparing import TransformReport
 from dplan.tables.report.distributions import MIN_ROWS, Feature, features
 from dplan.tables.report.known import Labels, TrainingRows
+from dplan.tables.transform_report import TransformReport
 
 __all__ = ["Feature", "Map", "ReportData", "report_data"]
 
@@ -127,11 +127,11 @@ def report_data(
     threshold : float, optional
         Make rows with at least this score alerts; without `budget` and `threshold`, the model's threshold is used.
     skip_labelled : bool
-        Whether to leave out rows that are marked as anomalies.
+        Whether to leave out rows with a verdict: known anomalies and checked normal rows.
     """
     rng = np.random.default_rng(0)
     labels, training = Labels(model, label, anomaly), TrainingRows(model)
-    scores, truth, n_read = [np.empty(0)], [np.empty(0, dtype=bool)], 0
+    scores, truth, n_read, skipped = [np.empty(0)], [np.empty(0, dtype=bool)], 0, 0
     report = TransformReport(0, {}, {})
     sample, highest = _Kept(_SAMPLE), _Kept(_HIGHEST)
     for chunk in table:
@@ -146,7 +146,9 @@ def report_data(
             frame = frame.with_columns(pl.Series(_GIVEN, given[0], dtype=pl.String))
             truth.append(given[1])
             if skip_labelled:
-                frame, numbers = frame.filter(pl.Series(~given[1])), numbers[~given[1]]
+                judged = labels.judged(frame, given[1])
+                skipped += int(judged.sum())
+                frame, numbers = frame.filter(~judged), numbers[~judged]
         if frame.height == 0:
             continue
         with chunk.located():
@@ -167,7 +169,7 @@ def report_data(
         n_alerts = min(budget, len(every))
         level = float(np.sort(every)[-n_alerts]) if n_alerts else level
     if len(every) == 0:
-        return ReportData(every, level, keep=tuple(keep), skipped=int(marks.sum()))
+        return ReportData(every, level, keep=tuple(keep), skipped=skipped)
     rows, top = sample.frame, highest.frame[: max(n_shown, min(n_alerts, _HIGHEST))]
     prepared_top = model.prepare(top)
     alerts = prepared_top[: min(n_alerts, _HIGHEST)]
@@ -193,9 +195,9 @@ def report_data(
         else None,
         history=model.detector.history_,
         truth=None if labels.column is None or skip_labelled else marks,
-        skipped=int(marks.sum()) if skip_labelled else 0,
+        skipped=skipped,
         training_share=training.share,
-        useless=report.useless(),
+        useless=report.differences(),
     )
 
 
