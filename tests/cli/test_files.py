@@ -151,11 +151,11 @@ def test_bad_rows_can_be_skipped(model_path, table, damaged, tmp_path):
     assert found["row"].to_list() == [row for row in range(1, 3001) if row not in (11, 1212, 2000)]
     assert found["payment"].to_list() == table["payment"].gather(found["row"] - 1).to_list()
     assert errors["dplan_row"].to_list() == [11, 1212, 2000]
-    assert errors["dplan_column"].to_list() == ["amount"] * 3
+    assert errors["dplan_column"].to_list() == ["amount", "amount", "day"]
     assert errors["payment"].to_list() == ["p00010", "p01211", "p01999"]
     assert errors["dplan_problem"][0].startswith("'many' is not a number")
     assert "Scored 2,997 rows" in done.stderr
-    assert f"were skipped with their rows; see {tmp_path / 'out.errors.csv'}: 'amount' (3)." in done.stderr
+    assert f"were skipped with their rows; see {tmp_path / 'out.errors.csv'}: 'amount' (2), 'day' (1)." in done.stderr
     more = ["--on-error", "skip", "--skip-labelled", "--chunk-rows", 1]
     (tmp_path / "few.csv").write_text("\n".join(damaged.read_text().splitlines()[:12]))
     score(model_path, tmp_path / "few.csv", tmp_path / "new.csv", *more)
@@ -179,7 +179,7 @@ def test_bad_cells_can_be_missing_values(model_path, table, damaged, tmp_path):
 def test_by_default_a_bad_cell_stops_the_run(model_path, damaged, tmp_path):
     done = run("score", damaged, "-m", model_path, "-o", tmp_path / "out.csv")
     assert done.exit_code == 1
-    assert "bad.csv, line 12, column 'amount': 'many' is not a number" in done.stderr
+    assert "bad.csv, line 2001, column 'day': 'soon' is not a date" in done.stderr
 
 
 def test_fit_can_skip_bad_rows_too(damaged, tmp_path):
@@ -188,6 +188,41 @@ def test_fit_can_skip_bad_rows_too(damaged, tmp_path):
     assert done.exit_code == 0, done.output
     assert pl.read_csv(tmp_path / "m.errors.csv")["dplan_row"].to_list() == [11, 1212, 2000]
     assert "were skipped with their rows" in done.stderr
+
+
+def test_report_and_update_can_skip_bad_rows_too(model_path, table, damaged, tmp_path):
+    assert "line 2001, column 'day'" in run("report", model_path, damaged, "-o", tmp_path / "r.html").stderr
+    done = run("report", model_path, damaged, "-o", tmp_path / "r.html", "--on-error", "skip")
+    assert done.exit_code == 0, done.output
+    assert "2,997 rows" in done.output
+    assert pl.read_csv(tmp_path / "r.errors.csv")["dplan_row"].to_list() == [11, 1212, 2000]
+    new = ["update", model_path, damaged, "-o", tmp_path / "m.dplan", "--no-estimate"]
+    assert "line 2001, column 'day'" in run(*new).stderr
+    done = run(*new, "--on-error", "null")
+    assert done.exit_code == 0, done.output
+    assert "were treated as missing: 'amount' (3), 'day' (1)." in done.stderr
+    done = run(*new, "--on-error", "skip", "--overwrite")
+    assert done.exit_code == 0, done.output
+    assert "bad.csv: 2,997 rows" in done.output
+    assert pl.read_csv(tmp_path / "m.errors.csv")["dplan_row"].to_list() == [11, 1212, 2000]
+
+
+def test_score_and_report_skip_the_same_rows(model_path, table, tmp_path):
+    model = TableModel.load(model_path)
+    model.summary["label_values"] = {"anomaly": ["fraud"], "normal": ["fine"]}
+    model.save(tmp_path / "m.dplan")
+    some = table[:200].with_columns(
+        verdict=pl.Series(["Fraud", "FINE", "open", ""] * 50)  # an open case has no verdict
+    )
+    some.write_csv(tmp_path / "t.csv")
+    score(tmp_path / "m.dplan", tmp_path / "t.csv", tmp_path / "out.csv", "--skip-labelled")
+    rows = pl.read_csv(tmp_path / "out.csv")["row"]
+    assert rows.to_list() == [row for row in range(1, 201) if (row - 1) % 4 > 1]
+    done = run(
+        "report", tmp_path / "m.dplan", tmp_path / "t.csv", "-o", tmp_path / "r.html", "--skip-labelled"
+    )
+    assert done.exit_code == 0, done.output
+    assert "100 rows that are already labelled were left out." in (tmp_path / "r.html").read_text()
 
 
 def fit_quick(table, output, *more):
@@ -272,7 +307,7 @@ def test_fit_samples_a_large_table(table, tmp_path):
     table.write_csv(tmp_path / "t.csv")
     done = fit_quick(tmp_path / "t.csv", tmp_path / "m.dplan", "--sample", 1000)
     assert done.exit_code == 0, done.output
-    assert "Trained on 1,030 of these rows: all labelled ones and a sample of the others." in done.stdout
+    assert "Trained on 1,030 of these rows: all known anomalies and a sample of the others." in done.stdout
     assert "Labels: 2,970 unlabelled, 30 fraud." in done.stdout
 
 

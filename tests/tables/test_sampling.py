@@ -154,3 +154,45 @@ def test_memory_does_not_grow_with_the_table(tmp_path):
 def test_standard_input_is_sampled_too():
     text = big_table().write_csv().encode()
     assert len(read(io.BytesIO(text), kind="csv").y) == N_SAMPLE + 50
+
+
+def test_checked_normal_rows_are_sampled_apart_and_counted(tmp_path):
+    verdict = np.where(np.arange(N_ROWS) % 2 == 0, "OK", np.where(np.arange(N_ROWS) % 100 == 7, "yes", ""))
+    big_table().with_columns(fraud=pl.Series(verdict)).write_csv(tmp_path / "t.csv")
+    found = from_table(tmp_path / "t.csv", "fraud", anomaly=["yes"], normal=["ok"], sample=N_SAMPLE)
+    assert [(found.y == k).sum() for k in (-1, 0, 1)] == [N_SAMPLE, N_SAMPLE, 50]
+    assert found.n_checked == 2_500
+    assert found.counts() == {"unlabelled": 2_450, "yes": 50}
+    assert (verdict[found.positions[found.y < 0]] == "OK").all()
+    model = fit_table(found, IForest(random_state=0), estimate=False)
+    assert model.summary["checked_normal"] == 2_500
+    # Known anomalies are called by their number in the file, not in the sample.
+    assert model.summary["known_names"][:2] == ["training row 8", "training row 108"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_what_columns_mean_is_decided_on_the_sample_and_holds_for_its_extremes(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr("dplan.tables.sampling.CHUNK_ROWS", 300)
+    days = pl.date_range(pl.date(2020, 1, 1), pl.date(2033, 9, 8), eager=True)[:N_ROWS]
+    table = big_table().with_columns(
+        amount=pl.format("{} €", pl.col("amount").cast(pl.String).str.replace(".", ",", literal=True)),
+        day=days.dt.strftime("%d.%m.%Y"),
+        mail=pl.format("{}@{}.org", pl.int_range(pl.len()), "town"),
+        place=pl.int_range(10, pl.len() + 10),
+    )
+    path = tmp_path / f"t.{kind}"
+    table.write_csv(path, separator=";") if kind == "csv" else table.write_parquet(path)
+    options = {"columns": {"amount": {"kind": "number"}, "day": {"kind": "date", "calendar": True}}}
+    found = read(path, **options)
+    assert found.features.schema["amount"] == pl.Float64
+    assert found.meanings["place"].why == "counts the rows from 10"
+    sampled = fit_table(found, IForest(random_state=0), estimate=False)
+    assert list(sampled.summary["dropped"]) == ["place"]
+    whole = from_table(path, "fraud", anomaly=["yes"], **options)
+    whole = fit_table(whole, IForest(random_state=0), estimate=False)
+    assert list(whole.summary["dropped"]) == ["place"]
+    for one, other in zip(sampled.preparation.columns_, whole.preparation.columns_, strict=True):
+        assert (one.name, one.kind, one.levels) == (other.name, other.kind, other.levels)
+        assert (one.minimum, one.maximum) == (other.minimum, other.maximum)
+    assert sampled.preparation.columns_[0].maximum == 9_999.25
+    assert "nowhere.org" in sampled.preparation.columns_[4].levels

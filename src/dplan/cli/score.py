@@ -116,7 +116,7 @@ def score(
     from dplan.tables.scoring import Options, score_table
 
     if review is not None:
-        _write_review(table, model, review, review_rows, form, encoding, missing)
+        _write_review(table, model, review, review_rows, form, encoding, missing, overwrite)
     if output is None:
         if review is None:
             raise click.UsageError("Missing option '-o' / '--output' or '--review'.")
@@ -172,6 +172,7 @@ def _write_review(
     form: str | None,
     encoding: str | None,
     missing: tuple[str, ...],
+    overwrite: bool,
 ) -> None:
     """Write the rows to look at next."""
     from dplan.persistence.claim import claimed
@@ -180,7 +181,8 @@ def _write_review(
     from dplan.tables.review_queue import review_rows, write_queue
 
     source, kind = _reading.source(table, form)
-    with claimed(review, _reading.files(model, Path(table))), stopwatch() as seconds:
+    inputs = _reading.files(model, Path(table))
+    with claimed(review, inputs, overwrite=overwrite), stopwatch() as seconds:
         loaded = TableModel.load(model)
         read = chunks(source, kind, CHUNK_ROWS, _reading.read_options(encoding, missing, loaded))
         rows, n_read = review_rows(loaded, read, n_rows)

@@ -18,7 +18,7 @@ from dplan.tables.columns import kind_of
 from dplan.tables.decoding import AUTO
 from dplan.tables.frames import as_frame
 from dplan.tables.label_values import LabelValues, listed, read_labels, verdicts_of
-from dplan.tables.mistakes import OnError
+from dplan.tables.mistakes import OnError, Tolerated
 from dplan.tables.reading import Source, as_text, kind_of_source, located, name_of, source_of
 from dplan.tables.sampling import read_sample
 from dplan.tables.understanding.deciding import Given
@@ -91,6 +91,22 @@ class LabelledTable:
     def n_checked(self) -> int:
         """Rows that were checked and are normal; of a sample, those of the whole file."""
         return int((self.y < 0).sum()) if self.n_normal is None else self.n_normal
+
+    def with_rows(self, done: Tolerated[Any]) -> LabelledTable:
+        """Return the table with the rows and values that a step could use, and those that it could not."""
+        assert self.positions is not None  # it comes from a file
+        mistakes, positions = done.mistakes, self.positions
+        if mistakes.height:
+            numbers = positions[mistakes["dplan_row"].to_numpy() - 1] + 1
+            mistakes = mistakes.with_columns(pl.Series("dplan_row", numbers))
+        return replace(
+            self,
+            features=done.rows,
+            y=self.y[done.kept],
+            ids=self.ids[done.kept],
+            positions=positions[done.kept],
+            mistakes=mistakes,
+        )
 
     def kinds(self) -> dict[str, list[str]]:
         """Feature columns by kind: number, flag, date, text; dropped columns have only missing values."""

@@ -30,7 +30,7 @@ from dplan.tables.model import TableModel
 from dplan.tables.transform_report import TransformReport
 from dplan.tables.writing import check_types
 
-__all__ = ["Part", "Plan", "explain_rows", "highest", "score_chunk", "score_file"]
+__all__ = ["Part", "Plan", "explain_rows", "highest", "prepare_rows", "score_chunk", "score_file"]
 
 _REPORT = "report"  # in the metadata of a part: its TransformReport as JSON
 
@@ -134,7 +134,7 @@ def score_chunk(model: TableModel, chunk: Chunk, plan: Plan) -> Part:
         )
     height = table.height
     with chunk.located():
-        done = tolerated(table, partial(_prepared, model), plan.on_error)
+        done = tolerated(table, partial(prepare_rows, model), plan.on_error)
     table, rows, mistakes = done.rows, done.kept, done.mistakes
     prepared, report = done.result
     if plan.labelled:
@@ -167,7 +167,8 @@ def score_chunk(model: TableModel, chunk: Chunk, plan: Plan) -> Part:
     return Part(name, height, len(scores), False, report, mistakes.height, chunk.conventions, drift)
 
 
-def _prepared(model: TableModel, rows: pl.DataFrame) -> tuple[Floats, TransformReport]:
+def prepare_rows(model: TableModel, rows: pl.DataFrame) -> tuple[Floats, TransformReport]:
+    """Return prepared rows, possibly none, and what was unusual about them."""
     if rows.height:
         return model.prepare_with_report(rows)
     return np.empty((0, model.background.shape[1]), dtype=np.float32), TransformReport(0, {}, {})

@@ -134,7 +134,7 @@ def read_sample(
         mistakes = mistakes.with_columns(pl.Series("dplan_row", numbers))
     extremes = None
     if not complete:
-        meanings = _counters(rows, positions, given) | meanings
+        meanings |= _counters(rows, positions, given)
         features = rows.drop(aside, strict=False)
         if bounds is not None and not any(map(_is_read, meanings.values())):
             extremes = bounds.rows(features.schema)
