@@ -152,6 +152,8 @@ class DPLANEnsemble(FittedEnsemble):
     True
     """
 
+    version = 2
+
     n_agents: int = 4
     hidden_units: int = 20
     n_steps: int = 20_000

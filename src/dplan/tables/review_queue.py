@@ -292,12 +292,10 @@ def _cells(path: Path) -> tuple[list[str], list[list[str]]]:
     if path.suffix.lower() == ".xlsx":
         frame = pl.read_excel(path, infer_schema_length=0)
         return frame.columns, [["" if cell is None else str(cell) for cell in row] for row in frame.rows()]
-    data, text = path.read_bytes(), ""
-    for encoding in (
-        "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig",
-        "cp1252",
-        "latin-1",
-    ):
+    data = path.read_bytes()
+    unicode = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    text = data.decode("latin-1")  # if nothing else fits; every file can be read as this
+    for encoding in (unicode, "cp1252"):
         try:
             text = data.decode(encoding)
             break
