@@ -187,15 +187,15 @@ def test_a_forked_process_is_told_instead_of_hanging(model, table, tmp_path):
 
 def test_errors_name_the_line_in_every_step(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text("l,a,b\n" + '0,1,"x\ny"\n' * 20 + "1,inf,z\n")
+    path.write_text("l,a,b\n" + "".join(f'0,{i},"x\ny"\n' for i in range(20)) + "1,inf,z\n")
     own = from_table(path, "l")
     with pytest.raises(ValueError, match=r"^t\.csv, line 42, column 'a': inf is not finite"):
         fit_table(own, LogisticBaseline(), estimate=False)
-    path.write_text("l,a\n0,1\n-1,2\n")
-    with pytest.raises(ValueError, match=r"^t\.csv, line 3, column 'l': the label -1.0 is neither 0"):
+    path.write_text("l,a\n0,1\n-2,2\n")
+    with pytest.raises(ValueError, match=r"^t\.csv, line 3, column 'l': the label -2.0 is neither 0"):
         from_table(path, "l")
-    pl.DataFrame({"l": [0, -1], "a": [1, 2]}).write_parquet(tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match=r"^t\.parquet, row 2, column 'l': the label -1 is neither 0"):
+    pl.DataFrame({"l": [0, -2], "a": [1, 2]}).write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match=r"^t\.parquet, row 2, column 'l': the label -2 is neither 0"):
         from_table(tmp_path / "t.parquet", "l")
     path.write_text("l,a\n0,1\n1,2\n0,3\n")
     model = fit_table(from_table(path, "l"), LogisticBaseline(), estimate=False)

@@ -101,11 +101,14 @@ def fit_table(
         },
     }
     if table.values is not None:
-        summary["label_values"] = {"anomaly": table.classes[1:], "normal": table.values.normal or ()}
+        summary["label_values"] = {
+            "anomaly": list(table.classes[1:]),
+            "normal": list(table.values.normal or ()),
+        }
     if table.n_rows is not None:
         summary["sampled"] = table.features.height
     if replace(table.options, query=None, sheet=None) != ReadOptions():
-        summary["reading"] = {"encoding": table.options.encoding, "missing": table.options.missing}
+        summary["reading"] = {"encoding": table.options.encoding, "missing": list(table.options.missing)}
     return assemble(
         detector,
         preparation,
