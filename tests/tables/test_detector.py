@@ -16,13 +16,17 @@ from dplan.tables import TableModel, fit_table, from_table
 from tests.tables.payments import payments
 
 # Columns are found by name, so their order does not matter and further ones are ignored.
-BY_NAME = {"check_dataframe_column_names_consistency": "columns may come in another order"}
+# A sample weight is the confidence in a verdict, and rows without one count fully, whatever their weight.
+EXPECTED = {
+    "check_dataframe_column_names_consistency": "columns may come in another order",
+    "check_sample_weight_equivalence_on_dense_data": "a weight is the confidence in a verdict, not a number of rows",
+}
 
 
 @pytest.mark.filterwarnings("ignore::dplan.NoLabelsWarning")
 @parametrize_with_checks(
     [TableDetector(LogisticBaseline(random_state=0)), TableDetector(IForest(random_state=0))],
-    expected_failed_checks=lambda estimator: BY_NAME,
+    expected_failed_checks=lambda estimator: EXPECTED,
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
