@@ -160,7 +160,7 @@ def test_pipes(csv, model_path):
 
 WRONG = {
     "no such label": (["--label", "verdct"], 1, "did you mean 'verdict'"),
-    "no such value": (["--label", "verdict", "--anomaly", "Fraud"], 1, "did you mean 'fraud'"),
+    "no such value": (["--label", "verdict", "--anomaly", "frauds"], 1, "did you mean 'fraud'"),
     "no such detector": (["--label", "verdict", "--detector", "magic"], 2, "unknown detector 'magic'"),
     "no such parameter": (["--label", "verdict", "--set", "spin=1"], 2, "write NAME=VALUE"),
     "senseless parameter": (
