@@ -2,7 +2,8 @@
 
 import sys
 
-from benchmarks import agent, data, ensemble, rivals, runner, startup, tables
+from benchmarks import agent, data, ensemble, review, rivals, runner, startup, tables
 
-results = [startup.run(), agent.run(), ensemble.run(), rivals.run(), data.run(), runner.run(), tables.run()]
+PARTS = (startup, agent, ensemble, rivals, data, runner, tables, review)
+results = [part.run() for part in PARTS]
 sys.exit(0 if all(results) else 1)

@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import pytest
@@ -57,3 +58,18 @@ def visit(page, scratch):
     ]
     requests = list(dict.fromkeys(url for url in asked if not url.startswith(("file:", "data:"))))
     return Visit(run.stdout, console, requests)
+
+
+@contextmanager
+def chromium():
+    """A headless browser to act in, as people do: keys, clicks and touch."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        )
+        try:
+            yield browser
+        finally:
+            browser.close()
