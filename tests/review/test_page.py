@@ -6,6 +6,8 @@ import polars as pl
 import pytest
 from axe_core_python.sync_playwright import Axe
 
+from dplan.review.engine import Engine
+from dplan.review.files import as_file
 from dplan.review.log import read_log
 from tests.browser import chromium, needs_browser
 from tests.conftest import PROJECT
@@ -41,7 +43,8 @@ def table(folder, tmp_path_factory):
 
 @pytest.fixture
 def review(folder, table, tmp_path):
-    with served(folder, tmp_path, table=table, refit_every=0) as review:
+    maker = Engine(as_file(table, ("payment",), None, tmp_path), folder / "fraud.dplan")
+    with served(folder, tmp_path, table=table, refit_every=0, maker=maker) as review:
         yield review
 
 
@@ -183,6 +186,8 @@ def test_the_threshold_shows_alerts_and_precision(open_page, review):
 
 def test_two_windows_contradict_each_other(open_page, review):
     one, two = open_page(), open_page()
+    two.evaluate("window.setTimeout = () => 0")  # it no longer asks for news
+    two.wait_for_timeout(2000)
     row = press(one, "a")
     assert shown(two) == row
     two.keyboard.press("n")

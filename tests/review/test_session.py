@@ -8,6 +8,8 @@ import polars as pl
 import pytest
 
 from dplan.exceptions import VerdictLogError
+from dplan.review import engine
+from dplan.review import rows as table_rows
 from dplan.review.engine import POOL
 from dplan.review.log import VerdictLog, Verdicts, read_log
 from dplan.review.session import Refused
@@ -111,7 +113,7 @@ def test_a_late_verdict_about_a_row_of_the_last_round_counts(open_session, fraud
     session = open_session()
     decide(session, 12, fraud)
     last = session.queue()[-1]  # the least suspicious of those that may be on a screen
-    monkeypatch.setattr("dplan.review.engine.POOL", 20)
+    monkeypatch.setattr(engine, "POOL", 20)
     session.refit(wait=True)
     assert last not in session.round.places
     session.judge([last], "normal")
@@ -323,8 +325,8 @@ def test_the_filter_searches_all_open_rows(open_session):
 def test_large_tables_are_read_in_chunks_and_only_candidates_are_kept(
     open_session, folder, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("dplan.review.engine.POOL", 50)
-    monkeypatch.setattr("dplan.review.rows.CHUNK_ROWS", 500)
+    monkeypatch.setattr(engine, "POOL", 50)
+    monkeypatch.setattr(table_rows, "CHUNK_ROWS", 500)
     whole = open_session()
     assert len(whole.round.scores) == 3000
     assert len(whole.round.pool) <= 50 + 50

@@ -99,7 +99,8 @@ class Pages:
         if verdict not in get_args(Decision) or len(name) > _LONGEST_NAME:
             raise HTTPException(400, "not a verdict")
         session = self.session
-        rows, digests = [row], [body["digest"]]
+        rows: list[int] = [row]
+        digests: list[str] | None = [body["digest"]]
         if body.get("group"):
             judged = session.judged()
             rows, digests = [other for other in session.group(row) if other not in judged], None
@@ -180,7 +181,7 @@ def create_app(session: Session, finish: Callable[[], list[str]]) -> Starlette:
         exception_handlers={
             Refused: _refused,
             VerdictLogError: _not_saved,
-            HTTPException: lambda _, error: _problem(error.status_code, error.detail),  # type: ignore[attr-defined]
+            HTTPException: lambda _, error: _problem(error.status_code, error.detail),
             TooLarge: lambda *_: _problem(413, "the request is too large"),
             Exception: lambda _, error: _problem(500, f"unexpected error: {error}"),
         },

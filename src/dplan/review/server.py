@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 import socket
 import threading
 import webbrowser
@@ -15,12 +14,11 @@ from tempfile import TemporaryDirectory
 import uvicorn
 from starlette.types import ASGIApp
 
-from dplan.persistence.atomic import atomic_write
 from dplan.review.app import create_app
 from dplan.review.labels import export_labels, label_of
 from dplan.review.log import VerdictLog
 from dplan.review.results import default_log, default_model, write_story
-from dplan.review.rounds import Round
+from dplan.review.rounds import RoundMaker
 from dplan.review.rows import TableFile
 from dplan.review.security import Guard, names_of
 from dplan.review.session import Session
@@ -67,6 +65,8 @@ class Review:
         Seed of the training.
     scratch : TemporaryDirectory, optional
         A folder that is removed at the end.
+    maker : RoundMaker, optional
+        Opens the table and learns; by default, a process of its own does that.
     """
 
     def __init__(
@@ -84,6 +84,7 @@ class Review:
         drop: Sequence[str] = (),
         seed: int = 0,
         scratch: TemporaryDirectory[str] | None = None,
+        maker: RoundMaker | None = None,
     ) -> None:
         self.table, self.labels_out, self._scratch = table, labels_out, scratch
         self.log = log or default_log(table.path, model)
@@ -94,9 +95,13 @@ class Review:
         except OSError:
             self._socket.close()
             raise
-        self._worker = Worker(table, model, drop=drop, seed=seed)
+        self._worker = None if maker is not None else Worker(table, model, drop=drop, seed=seed)
         self.session = Session(
-            self._worker, self._verdicts, refit_every=refit_every, who=who, on_refit=self._save_model
+            maker or self._worker,  # type: ignore[arg-type]  # one of them is there
+            self._verdicts,
+            refit_every=refit_every,
+            who=who,
+            on_refit=lambda new: new.model.save(self.model_path),
         )
         token = secrets.token_urlsafe(24)
         shown_host = "127.0.0.1" if host in ("0.0.0.0", "::") else host
@@ -155,7 +160,8 @@ class Review:
         if self._serving.is_alive():
             self._serving.join(5)
         self._socket.close()
-        self._worker.close()
+        if self._worker is not None:
+            self._worker.close()
         if self._opening.is_alive():
             self._opening.join(5)
         self._verdicts.close()
@@ -183,11 +189,6 @@ class Review:
                 self.session.error = " ".join(str(error).split())
                 self.session.stage = None
                 self.session.version += 1
-
-    def _save_model(self, new: Round) -> None:
-        saved = self._worker.file_of(new.number)
-        with atomic_write(self.model_path) as temporary:
-            shutil.copyfile(saved, temporary)
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -161,7 +161,8 @@ class Session:
         if row not in current.places:
             return [row]
         mine = current.groups[current.places[row]]
-        return current.rows[current.groups == mine].tolist()
+        alike: list[int] = current.rows[current.groups == mine].tolist()
+        return alike
 
     def confirmed(self, row: int) -> Record | None:
         """Return the verdict that several near duplicates of a row have in common, if no other one contradicts."""

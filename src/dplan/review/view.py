@@ -51,7 +51,7 @@ def state_view(session: Session) -> dict[str, Any]:
     estimate = next_rows(decided)
     verdicts = {row: record["verdict"] == "anomaly" for row, record in judged.items()}
     baseline = without_feedback(base.rows.tolist(), verdicts, len(hits))
-    some = np.unique(np.linspace(0, max(len(hits) - 1, 0), _POINTS).astype(int)) if hits else []
+    some: list[int] = np.unique(np.linspace(0, len(hits) - 1, _POINTS).astype(int)).tolist() if hits else []
     curve = found_so_far(hits)
     labels = Counter(session.class_of(r) for r in looked_at if r["verdict"] == "anomaly")
     return found | {
@@ -71,7 +71,7 @@ def state_view(session: Session) -> dict[str, Any]:
         "recent": {"of": len(hits[-_RECENT:]), "found": sum(hits[-_RECENT:])},
         "next": None if estimate is None else estimate._asdict(),
         "curve": {
-            "looked_at": [int(i) + 1 for i in some],
+            "looked_at": [i + 1 for i in some],
             "found": [curve[i] for i in some],
             "without": [round(baseline[i], 2) for i in some if i < len(baseline)],
         },
@@ -103,7 +103,7 @@ def queue_view(session: Session, text: str = "") -> dict[str, Any]:
         current, before, judged = session.round, session.previous, session.judged()
         shown = [row for row in rows[:_SHOWN] if session.key(row) not in session.log.verdicts.current]
         keys = [session.key(row) for row in shown]
-    percentiles = current.model.percentile(current.scores[shown]) if shown else []
+    percentiles: list[float] = current.model.percentile(current.scores[shown]).tolist() if shown else []
     limit = np.quantile(current.disagreement, _DISAGREE) if len(current.disagreement) else np.inf
     entries = []
     for row, key, percentile in zip(shown, keys, percentiles, strict=True):
@@ -117,7 +117,7 @@ def queue_view(session: Session, text: str = "") -> dict[str, Any]:
                 "digest": key.digest,
                 "id": visible(", ".join(key.row), 80),
                 "score": round(float(current.scores[row]), 3),
-                "percentile": float(percentile),
+                "percentile": percentile,
                 "rank": rank,
                 "moved": moved if abs(moved) >= _MOVED else 0,
                 "disagree": bool(len(current.disagreement) and current.disagreement[place] > limit),

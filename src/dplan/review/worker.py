@@ -63,10 +63,6 @@ class Worker:
         with self._lock:
             return self._round(number, {"judged": [list(one) for one in judged]}, progress)
 
-    def file_of(self, number: int) -> Path:
-        """Return the model file of a round."""
-        return Path(self._folder.name) / f"round-{number}" / "model.dplan"
-
     def close(self) -> None:
         """End the process and remove its files."""
         self._closed = True
@@ -98,7 +94,7 @@ class Worker:
                 f"the training process ended unexpectedly (exit code {self._process.returncode}); "
                 "verdicts are still saved, start the review again to continue learning"
             )
-        folder = self.file_of(number).parent
+        folder = Path(self._folder.name) / f"round-{number}"
         folder.mkdir(exist_ok=True)
         with suppress(BrokenPipeError):  # then there is no answer, either
             self._send({"number": number, "folder": str(folder), **job})

@@ -25,10 +25,10 @@ function levels(picture, label) {
   const rows = picture.bars.map(([name, share, mine]) => {
     const fill = el("i", { class: mine ? "mine" : "" });
     fill.style.width = `${Math.max((100 * share) / most, 1)}%`;
-    return el("li", { class: mine ? "mine" : "" }, el("bdi", {}, name), el("span", { class: "track" }, fill),
+    return el("div", { class: mine ? "mine" : "" }, el("bdi", {}, name), el("span", { class: "track" }, fill),
       el("span", { class: "share" }, share < 0.005 && share > 0 ? "<1 %" : `${Math.round(100 * share)} %`));
   });
-  return el("ul", { class: "levels", role: "img", "aria-label": label }, ...rows);
+  return el("div", { class: "levels", role: "img", "aria-label": label }, ...rows);
 }
 
 function reason(found) {
