@@ -109,6 +109,18 @@ def test_verdicts_during_a_refit_are_kept_and_count_for_the_next(open_session, f
     assert session.since_refit == 3
 
 
+def test_verdicts_that_came_during_a_refit_cause_the_next_one(open_session, fraud, monkeypatch):
+    session = open_session(refit_every=3)
+    slow, refit = threading.Event(), session.maker.refit
+    monkeypatch.setattr(session.maker, "refit", lambda *job: slow.wait(60) and refit(*job))
+    decide(session, 7, fraud)
+    slow.set()
+    while session.refitting:
+        time.sleep(0.01)
+    assert session.round.number == 2
+    assert session.since_refit == 0
+
+
 def test_a_late_verdict_about_a_row_of_the_last_round_counts(open_session, fraud, monkeypatch):
     session = open_session()
     decide(session, 12, fraud)

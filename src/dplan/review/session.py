@@ -307,6 +307,8 @@ class Session:
         with self.lock:
             self.refitting, self.stage = False, None
             self.version += 1
+            if not self.error:
+                self._maybe_refit()  # of verdicts that came meanwhile
 
     def _maybe_refit(self) -> None:
         if self.refit_every and self.since_refit >= self.refit_every:

@@ -19,6 +19,7 @@ _SHOWN = 40  # rows of the queue
 _RECENT = 20  # verdicts that the recent precision is about
 _POINTS = 300  # of the progress curve
 _MOVED = 3  # places, before the page mentions that a row has moved
+_EARLIER = 10  # places that a row must be before its rank, to say that only the explorers find it
 _DISAGREE = 0.85  # quantile of the disagreement above which it is mentioned
 
 
@@ -121,7 +122,7 @@ def queue_view(session: Session, text: str = "") -> dict[str, Any]:
                 "rank": rank,
                 "moved": moved if abs(moved) >= _MOVED else 0,
                 "disagree": bool(len(current.disagreement) and current.disagreement[place] > limit),
-                "explored": bool(row in current.explored and rank > len(current.order) // 2),
+                "explored": bool(row in current.explored and rank > current.ranks.get(row, rank) + _EARLIER),
                 "alike": len(alike),
                 "alike_open": sum(other not in judged for other in alike),
                 "confirmed": _confirmed(session, row),
