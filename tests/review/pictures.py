@@ -21,7 +21,6 @@ SIZES = {
     "review.png": ({"width": 1440, "height": 900}, "light"),
     "review-dark.png": ({"width": 1440, "height": 900}, "dark"),
     "review-phone.png": ({"width": 390, "height": 844}, "light"),
-    "review-phone-dark.png": ({"width": 390, "height": 844}, "dark"),
 }
 
 

@@ -33,7 +33,7 @@ class Client:
         parts = urlsplit(page.url)
         self.port, self.window = parts.port, window
         self.token = parse_qs(parts.query)["token"][0]
-        self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
         self.cookie = f"dplan-review-{self.port}={self.token}"
 
     def request(self, method, path, body=None, headers=None, cookie=True):
