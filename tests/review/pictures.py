@@ -45,9 +45,9 @@ def prepare(folder):
             pass
 
 
-def take(target):
+def take(target, browser):
     """Write the pictures to a folder."""
-    with tempfile.TemporaryDirectory() as name, chromium() as browser:
+    with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         prepare(folder)
         with served(folder, folder, who="anna") as review:
@@ -57,11 +57,13 @@ def take(target):
                 )
                 page = context.new_page()
                 page.goto(review.url)
-                page.wait_for_selector(".reason", timeout=120_000)
+                page.set_default_timeout(120_000)  # on a busy machine
+                page.wait_for_selector("#row-body section")
                 page.wait_for_selector("#curve svg")
                 page.screenshot(path=target / file)
                 context.close()
 
 
 if __name__ == "__main__":
-    take(Path(sys.argv[1]))
+    with chromium() as browser:
+        take(Path(sys.argv[1]), browser)

@@ -173,7 +173,9 @@ def test_files_outside_the_static_folder_are_not_served(client):
 
 
 def test_hostile_text_reaches_the_page_as_text(client):
-    found = [client.get(f"/api/queue?filter={word}")["rows"] for word in ("bold", "script", "evil", "word", "7")]
+    found = [
+        client.get(f"/api/queue?filter={word}")["rows"] for word in ("bold", "script", "evil", "word", "7")
+    ]
     queue = [entry for rows in found for entry in rows]
     ids = " ".join(entry["id"] for entry in queue)
     assert "<b>bold</b>" in ids  # as text; the page never interprets it

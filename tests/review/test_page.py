@@ -281,8 +281,8 @@ def test_a_lost_server_is_said(open_page, review):
     assert verdicts(review) == []
 
 
-def test_the_pictures_of_the_docs_can_be_taken(tmp_path):
-    take(tmp_path)
+def test_the_pictures_of_the_docs_can_be_taken(tmp_path, browser):
+    take(tmp_path, browser)
     assert {path.name for path in tmp_path.iterdir()} == set(SIZES)
     for name in SIZES:
         docs = PROJECT / "docs" / "images" / name
