@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from dplan.benchmark.methods import create
 from dplan.benchmark.rivals import RIVALS
 from dplan.datasets.reviews import ReviewTable
-from dplan.detectors._checks import check_labels
 
 __all__ = ["CHECKPOINTS", "VERDICTS", "review"]
 
@@ -89,22 +88,11 @@ def review(
     }
 
 
-def _takes_verdicts(detector: Any) -> bool:
-    """Return whether a detector takes -1 for checked normal rows."""
-    if getattr(detector, "takes_verdicts", False):
-        return True
-    try:
-        check_labels([-1, 1], 2)
-    except ValueError:
-        return False
-    return True
-
-
 def _fit_and_score(
     detector: Any, X: NDArray[np.floating], verdicts: NDArray[np.int64], clock: dict[str, float]
 ) -> NDArray[np.float64]:
     started = time.perf_counter()
-    detector.fit(X, verdicts if _takes_verdicts(detector) else np.maximum(verdicts, 0))
+    detector.fit(X, verdicts)
     fitted = time.perf_counter()
     scores: NDArray[np.float64] = detector.anomaly_score(X)
     clock["fit_seconds"] += fitted - started

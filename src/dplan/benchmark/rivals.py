@@ -123,8 +123,6 @@ class Updated(Rival):
 class _Coniferest(Rival):
     """A forest of coniferest that learns from verdicts."""
 
-    takes_verdicts = True
-
     def __init__(self, random_state: int = 0, callback: Any = None, **parameters: Any) -> None:
         try:
             import coniferest
