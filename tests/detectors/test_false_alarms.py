@@ -42,11 +42,7 @@ def test_near_duplicates_of_checked_rows_fall_and_anomalies_beside_them_do_not(r
 
 
 def test_a_few_wrong_verdicts_do_little_harm(reviewed):
-    X, known, y, anomalous, _ = reviewed
+    X, _, y, anomalous, _ = reviewed
     wrong = y.copy()
     wrong[[0, 60]] = [-1, 1]  # a tenth of the verdicts
-    plain, right, flipped = (
-        average_precision_score(anomalous, DPLANEnsemble(**FEW).fit(X, labels).anomaly_score(X))
-        for labels in (known, y, wrong)
-    )
-    assert flipped - plain >= 0.9 * (right - plain) - 0.02
+    assert average_precision_score(anomalous, DPLANEnsemble(**FEW).fit(X, wrong).anomaly_score(X)) > 0.9
