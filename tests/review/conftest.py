@@ -20,7 +20,8 @@ def folder(tmp_path_factory):
     known = from_table(table, label="verdict", anomaly=["fraud"], id="payment")
     fit_table(known, LogisticBaseline(), estimate=False).save(folder / "fraud.dplan")
     new = payments(seed=1).with_columns(
-        truth=pl.when(pl.int_range(pl.len()) % 50 == 0).then(pl.lit("fraud")).otherwise(pl.lit("normal"))
+        payment=pl.col("payment").str.replace("p", "j"),
+        truth=pl.when(pl.int_range(pl.len()) % 50 == 0).then(pl.lit("fraud")).otherwise(pl.lit("normal")),
     )
     new.drop("verdict").write_csv(folder / "june.csv")
     return folder

@@ -104,7 +104,7 @@ def test_from_a_notebook(folder, tmp_path, monkeypatch):
 
     frame = pd.read_csv(folder / "june.csv").drop(columns="truth")
     detector = TableDetector(dplan.LogisticBaseline()).fit(
-        frame.drop(columns="payment"), (frame["country"] == "XX").astype(int)
+        frame.drop(columns="payment"), (frame.index % 100 == 0).astype(int)
     )
     with dplan.review(detector, frame, id="payment", browser=False, labels="labels.csv") as page:
         assert "Open the review page" in page._repr_html_()

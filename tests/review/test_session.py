@@ -15,6 +15,7 @@ from dplan.review.log import VerdictLog, Verdicts, read_log
 from dplan.review.session import Refused
 from dplan.review.simulating import simulate
 from dplan.review.view import queue_view, state_view, threshold_view
+from tests.tables.payments import payments
 
 
 def decide(session, n, fraud, **options):
@@ -41,7 +42,7 @@ def test_a_verdict_says_what_was_seen(open_session, tmp_path):
     row = session.queue()[0]
     session.judge([row], "anomaly", "theft", seconds=3.25, window="w", reasons={row: ["`amount` = 9"]})
     record = read_log(tmp_path / "verdicts.jsonl")[-1]
-    assert record["row"] == [f"p{row:05}"]
+    assert record["row"] == [f"j{row:05}"]
     assert record["score"] == session.round.scores[row]
     assert record["rank"] == session.round.rank(row)
     assert (record["verdict"], record["class"], record["who"], record["seconds"]) == (
@@ -86,6 +87,34 @@ def test_learning_raises_finds_and_lowers_false_alarms(open_session, fraud):
     )
     assert not set(rows) & set(session.queue())
     assert session.since_refit == 0
+
+
+def test_false_alarms_are_learned_without_a_find(open_session, fraud):
+    session = open_session()
+    rows = session.queue()[:12]
+    for row in rows:
+        session.judge([row], "normal")
+    before = session.round
+    assert session.refit(wait=True)
+    after = session.round
+    assert len(after.model.checked_normal) == after.model.summary["checked_normal"] == 12
+    assert after.model.summary["labels"]["fraud"] == before.model.summary["labels"]["fraud"]
+    assert after.scores[rows].mean() < before.scores[rows].mean()
+    np.testing.assert_array_equal(after.model.background, before.model.background)
+
+
+def test_a_verdict_replaces_what_the_model_knew(open_session, tmp_path):
+    table = payments()  # which the model was fitted on
+    table.drop("verdict").write_csv(tmp_path / "may.csv")
+    session = open_session(tmp_path / "may.csv")
+    known = next(row for row in session.queue() if table["verdict"][row] == "fraud")
+    session.judge([known], "normal")
+    assert session.refit(wait=True)
+    model, before = session.round.model, session.base.model
+    assert len(model.known_anomalies) == len(before.known_anomalies) - 1
+    assert table["payment"][known] in before.summary["known_names"]
+    assert table["payment"][known] not in model.summary["known_names"]
+    assert len(model.checked_normal) == 1
 
 
 def test_verdicts_during_a_refit_are_kept_and_count_for_the_next(open_session, fraud, monkeypatch):
@@ -234,7 +263,7 @@ def test_rows_that_changed_lose_their_verdict_and_are_counted(open_session, fold
     session.log.close()
     table = pl.read_csv(folder / "june.csv", schema_overrides={"payment": pl.String})
     changed = table.with_columns(
-        items=pl.when(pl.col("payment") == f"p{rows[0]:05}").then(99).otherwise(pl.col("items"))
+        items=pl.when(pl.col("payment") == f"j{rows[0]:05}").then(99).otherwise(pl.col("items"))
     )
     changed.reverse().write_csv(tmp_path / "changed.csv")  # in another order: rows are found by their id
     again = open_session(tmp_path / "changed.csv")
@@ -261,7 +290,7 @@ def test_a_table_that_changes_is_noticed_and_verdicts_are_still_saved(open_sessi
     path.write_bytes((folder / "june.csv").read_bytes())
     session = open_session(path)
     if what == "changed":
-        path.write_text(path.read_text().replace("p00000", "q00000"))
+        path.write_text(path.read_text().replace("j00000", "q00000"))
     else:
         path.unlink()
     row = session.queue()[0]
@@ -330,7 +359,7 @@ def test_the_filter_searches_all_open_rows(open_session):
         place = session.round.places[row]
         expected = table["country"][place] == "XX" and float(table["items"][place]) > 2
         assert (row in matching) == expected
-    assert session.queue(f"p{every[5]:05}") == [every[5]]
+    assert session.queue(f"j{every[5]:05}") == [every[5]]
     assert session.queue("no such words") == []
 
 

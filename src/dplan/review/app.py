@@ -24,6 +24,7 @@ from dplan.review.log import Decision
 from dplan.review.rounds import Round
 from dplan.review.security import TooLarge
 from dplan.review.session import Refused, Session
+from dplan.review.shown import visible
 from dplan.review.story import story
 from dplan.review.view import queue_view, state_view, threshold_view, verdict_view
 
@@ -79,12 +80,13 @@ class Pages:
         current, judged = self.session.round, self.session.judged()
         details = dict(self._explained(current, row).result())
         similar = similar_rows(current, row, details.pop("columns"), judged)
+        key = self.session.key(row)
         return JSONResponse(
             {
                 **details,
                 "similar": similar,
-                "digest": self.session.key(row).digest,
-                "id": self.session.key(row).row,
+                "digest": key.digest,
+                "id": visible(", ".join(key.row), 80),
                 "judged": verdict_view(judged[row]) if row in judged else None,
             }
         )

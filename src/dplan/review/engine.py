@@ -22,14 +22,16 @@ from dplan.exceptions import NoLabelsWarning
 from dplan.review.choosing import asking_order
 from dplan.review.likeness import Likeness
 from dplan.review.rounds import Judged, Progress, Round, digest_of
-from dplan.review.rows import TableFile, rows_with_ids
+from dplan.review.rows import TableFile, row_ids, rows_with_ids
 from dplan.tables.chunks import Chunk
 from dplan.tables.fitting import fit_table
 from dplan.tables.labels import LabelledTable
 from dplan.tables.model import TableModel
 from dplan.tables.parts import highest
 from dplan.tables.reading import read_table
-from dplan.tables.updating import copied
+from dplan.tables.review_queue import Verdicts
+from dplan.tables.row_keys import row_keys
+from dplan.tables.updating import copied, trained_with
 from dplan.tables.workers import in_threads
 
 __all__ = ["Engine"]
@@ -37,7 +39,7 @@ __all__ = ["Engine"]
 POOL = 1_000  # rows with the highest scores that may be shown
 _SAMPLE = 20_000  # unlabelled rows that a refit learns from
 _EXPLORED = 50  # rows that the explorers alone find
-NORMAL = 0  # the label of a row that was checked and found normal
+NORMAL = -1  # the label of a row that was checked and found normal
 
 
 def quiet(stage: str, done: int, total: int | None) -> None:
@@ -143,35 +145,28 @@ class Engine:
 
     def _learned(self, judged: Sequence[Judged], progress: Progress) -> TableModel:
         """Return the first model, trained further on the verdicts so far."""
-        base = self.base
-        names = list(base.summary["labels"])
-        for _, name in judged:
-            if name and name not in names:
-                names.append(name)
-        new = np.array([names.index(name) if name else NORMAL for _, name in judged], dtype=np.int64)
-        own = {row for row, _ in judged}
-        others = self._sample.frame[np.flatnonzero(~np.isin(self._sample.numbers, list(own)))]
-        rows = self._seen[[self._places[row] for row, _ in judged]]
-        X = np.concatenate([base.known_anomalies, base.background, base.prepare(others), base.prepare(rows)])
-        unlabelled = np.zeros(len(base.background) + others.height, dtype=np.int64)
-        y = np.concatenate([base.known_classes, unlabelled, new])
+        base, ids = self.base, list(self.table.ids)
+        numbers = np.array([row for row, _ in judged], dtype=np.int64)
+        others = np.flatnonzero(~np.isin(self._sample.numbers, numbers))
+        rows = self._seen[[self._places[row] for row in numbers.tolist()]]
+        frame = pl.concat([self._sample.frame[others], rows], how="diagonal_relaxed")
+        numbers = np.concatenate([self._sample.numbers[others], numbers])
+        classes = tuple(dict.fromkeys(["unlabelled", *(name for _, name in judged if name)]))
+        verdicts = [classes.index(name) if name else NORMAL for _, name in judged]
+        y = np.concatenate([np.zeros(len(others), dtype=np.int64), np.array(verdicts, dtype=np.int64)])
+        prepared = base.prepare(frame)
+        identified = bool(ids) and ids == list(base.summary.get("ids", ()))
+        keys = row_keys(frame.select(ids if identified else []), prepared)
+        names = [", ".join(row) for row in row_ids(frame, ids)] if ids else [f"row {n + 1}" for n in numbers]
         detector = self._detector(progress)
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", NoLabelsWarning
-            )  # false alarms alone are worth learning from, too
-            getattr(detector, "partial_fit", detector.fit)(X, y)
+            # False alarms alone are worth learning from, too.
+            warnings.simplefilter("ignore", NoLabelsWarning)
+            new = Verdicts(prepared, y, classes, keys, identified, names)
+            model = trained_with(base, new, detector, seed=self.seed)
         detector.set_params(callback=None)
-        summary = dict(base.summary)
-        summary["labels"] = {
-            name: int(summary["labels"].get(name, 0) + (new == k).sum()) for k, name in enumerate(names)
-        }
-        summary["rows"], summary["estimate"] = int(summary["rows"]) + len(judged), None
         # Background rows stay the same, so that typical values do not change under the reviewer's eyes.
-        known = y > 0
-        return replace(
-            base, detector=detector, known_anomalies=X[known], known_classes=y[known], summary=summary
-        )
+        return replace(model, background=base.background)
 
     def _detector(self, progress: Progress) -> Detector:
         """Return the detector to train: a copy of the first one if that can learn from labels."""

@@ -274,8 +274,7 @@ class Session:
         with self.lock:
             current = self.round
             judged = self._judged(self.log.verdicts.current)
-            known = bool(len(current.model.known_anomalies))
-            if self.refitting or not judged or not (known or any(name for _, name in judged)):
+            if self.refitting or not judged:
                 return False
             self.refitting, self.error = True, ""
             self._used_next = len(self.log.records)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from dplan._html import charts
 from dplan._html.blocks import Block, Entry, Figure, Grid, Heading, Paragraph, Tiles, as_html
-from dplan.review.details import visible
 from dplan.review.labels import label_of
 from dplan.review.progress import found_so_far, next_rows, without_feedback
 from dplan.review.session import Session
+from dplan.review.shown import visible
 
 __all__ = ["story"]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from dplan.review.details import visible
 from dplan.review.log import Record
 from dplan.review.progress import alert_volume, found_so_far, next_rows, without_feedback
 from dplan.review.session import Session
+from dplan.review.shown import visible
 
 __all__ = ["queue_view", "state_view", "threshold_view", "verdict_view"]
 
@@ -76,7 +76,7 @@ def state_view(session: Session) -> dict[str, Any]:
             "found": [curve[i] for i in some],
             "without": [round(baseline[i], 2) for i in some if i < len(baseline)],
         },
-        "can_learn": bool(labels) or bool(len(base.model.known_anomalies)),
+        "can_learn": any(record["verdict"] != "unsure" for record in looked_at),
     }
 
 

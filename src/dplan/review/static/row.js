@@ -5,17 +5,19 @@ const WIDTH = 220, HEIGHT = 44;
 
 function histogram(picture, label) {
   const step = WIDTH / picture.bins.length;
-  const [low, high] = picture.typical.map((share) => share * WIDTH);
+  const [low, high] = (picture.typical || [0, 0]).map((share) => share * WIDTH);
+  const typical = picture.typical ? [svg("rect", { class: "typical", x: low.toFixed(1),
+    width: Math.max(high - low, 1).toFixed(1), y: 0, height: HEIGHT })] : [];
   const bars = picture.bins.map((share, i) =>
     svg("rect", { class: "bin", x: (i * step + 0.5).toFixed(1), width: (step - 1).toFixed(1),
       y: (HEIGHT - share * (HEIGHT - 8)).toFixed(1), height: (share * (HEIGHT - 8)).toFixed(1) }));
   const x = (picture.at * (WIDTH - 4) + 2).toFixed(1);
+  const here = picture.at === null ? [] : [svg("path", { class: "here", d: `M${x} 0V${HEIGHT}` }),
+    svg("circle", { class: "here-dot", cx: x, cy: 4, r: 4 })];
   const chart = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT + 2}`, class: "spread", role: "img", "aria-label": label },
-    svg("rect", { class: "typical", x: low.toFixed(1), width: Math.max(high - low, 1).toFixed(1), y: 0, height: HEIGHT }),
-    ...bars,
+    ...typical, ...bars,
     svg("path", { class: "base", d: `M0 ${HEIGHT + 0.5}H${WIDTH}` }),
-    svg("path", { class: "here", d: `M${x} 0V${HEIGHT}` }),
-    svg("circle", { class: "here-dot", cx: x, cy: 4, r: 4 }));
+    ...here);
   return el("figure", { class: "picture" }, chart,
     el("figcaption", {}, el("span", {}, picture.ends[0]), el("span", {}, picture.ends[1])));
 }
@@ -40,7 +42,7 @@ function reason(found) {
     el("div", { class: "what" },
       el("h3", {}, el("bdi", {}, found.name)),
       el("p", { class: "value" }, el("bdi", {}, found.value)),
-      el("p", { class: "note" }, "typical ", el("bdi", {}, found.typical)),
+      el("p", { class: "note" }, el("bdi", {}, found.note)),
       el("p", { class: "effect", title: "Share of what raises the score" },
         el("span", { class: "track" }, meter), `${Math.round(100 * found.share)} % of the score`)),
     picture);
