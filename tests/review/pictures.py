@@ -24,12 +24,11 @@ SIZES = {
 }
 
 
-def prepare(folder):
+def prepare(folder, detector):
     """Write a table of payments and a model, and begin a review: 34 verdicts, three refits."""
     known = from_table(payments(1500), label="verdict", anomaly=["fraud"], id="payment")
-    detector = DPLANEnsemble(n_agents=1, n_steps=3000, warmup_steps=1000, n_jobs=-1, random_state=0)
     fit_table(known, detector, estimate=False).save(folder / "fraud.dplan")
-    table = payments(2000, seed=1).drop("verdict")
+    table = payments(2000, seed=1).drop("verdict").with_columns(pl.col("payment").str.replace("p", "j"))
     # Fraud of a kind that the model does not know: small and at night, many times the same.
     small = table[:12].with_columns(
         payment=pl.Series([f"t{i:05}" for i in range(12)]), amount=0.99 + pl.int_range(12) * 0.01, items=pl.lit(40),
@@ -45,11 +44,11 @@ def prepare(folder):
             pass
 
 
-def take(target, browser):
+def take(target, browser, detector):
     """Write the pictures to a folder."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        prepare(folder)
+        prepare(folder, detector)
         with served(folder, folder, who="anna") as review:
             for file, (viewport, scheme) in SIZES.items():
                 context = browser.new_context(
@@ -66,4 +65,5 @@ def take(target, browser):
 
 if __name__ == "__main__":
     with chromium() as browser:
-        take(Path(sys.argv[1]), browser)
+        ensemble = DPLANEnsemble(n_agents=1, n_steps=3000, warmup_steps=1000, n_jobs=-1, random_state=0)
+        take(Path(sys.argv[1]), browser, ensemble)

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from axe_core_python.sync_playwright import Axe
 
+from dplan import LogisticBaseline
 from dplan.review.engine import Engine
 from dplan.review.files import as_file
 from dplan.review.log import read_log
@@ -282,7 +283,7 @@ def test_a_lost_server_is_said(open_page, review):
 
 
 def test_the_pictures_of_the_docs_can_be_taken(tmp_path, browser):
-    take(tmp_path, browser)
+    take(tmp_path, browser, LogisticBaseline())
     assert {path.name for path in tmp_path.iterdir()} == set(SIZES)
     for name in SIZES:
         docs = PROJECT / "docs" / "images" / name

@@ -80,25 +80,29 @@ def review(
     from dplan.review.server import Review
 
     scratch = TemporaryDirectory(prefix="dplan-review-")
-    model_file, loaded = as_model_file(model, Path(scratch.name))
-    columns = [id] if isinstance(id, str) else id
-    found = as_file(table, columns, loaded, Path(scratch.name))
-    in_memory = found.path.is_relative_to(scratch.name)
-    default = None
-    if in_memory and (model_file is None or model_file.is_relative_to(scratch.name)):
-        default = Path("review.verdicts.jsonl")
-    page = Review(
-        found,
-        model_file,
-        log=Path(log) if log is not None else default,
-        model_out=Path(model_out) if model_out is not None else default and Path("review-reviewed.dplan"),
-        labels_out=None if labels is None else Path(labels),
-        port=port,
-        refit_every=refit_every,
-        who=who,
-        drop=[drop] if isinstance(drop, str) else tuple(drop),
-        scratch=scratch,
-    ).start()
+    try:
+        model_file, loaded = as_model_file(model, Path(scratch.name))
+        columns = [id] if isinstance(id, str) else id
+        found = as_file(table, columns, loaded, Path(scratch.name))
+        in_memory = found.path.is_relative_to(scratch.name)
+        default = None
+        if in_memory and (model_file is None or model_file.is_relative_to(scratch.name)):
+            default = Path("review.verdicts.jsonl")
+        page = Review(
+            found,
+            model_file,
+            log=Path(log) if log is not None else default,
+            model_out=Path(model_out) if model_out is not None else default and Path("review-reviewed.dplan"),
+            labels_out=None if labels is None else Path(labels),
+            port=port,
+            refit_every=refit_every,
+            who=who,
+            drop=[drop] if isinstance(drop, str) else tuple(drop),
+            scratch=scratch,
+        ).start()
+    except BaseException:
+        scratch.cleanup()
+        raise
     if browser:
         page.show()
     return page
