@@ -25,3 +25,8 @@ QUICK: dict[str, Detector] = {
     "LogisticBaseline": dplan.LogisticBaseline(random_state=0),
     "BoostedBaseline": dplan.BoostedBaseline(n_estimators=10, random_state=0),
 }
+
+# A weight says how far a verdict is believed; rows without a verdict have none.
+NO_COPIES = {
+    "check_sample_weight_equivalence_on_dense_data": "sample_weight is confidence, not a number of copies"
+}

@@ -101,7 +101,7 @@ def test_other_parameters_are_checked_too(name, value):
 
 
 def test_variants_are_those_of_the_ablation_study():
-    assert variants.names() == ["DPLAN", "ERew", "REnv", "DQN+", "Uniform"]
+    assert variants.names() == ["DPLAN", "ERew", "REnv", "DQN+", "Uniform", "UniformERew"]
     assert variants.variant("DPLAN").get_params() == DPLAN().get_params()
     deep = variants.variant("DQN+", random_state=3)
     assert (deep.hidden_units, deep.dropout, deep.random_state) == ((500, 100, 20), 0.9, 3)

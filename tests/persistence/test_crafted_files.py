@@ -207,7 +207,7 @@ def test_many_neighbours_and_wide_networks_take_little_memory_to_score_and_to_ex
             made.tensors["neighbours_"] = rng.normal(size=(1, 400_000, n_columns)).astype(np.float32)
         found = measured(made.signed())
         assert found["found"] == "scored"
-        assert found["memory"] < 400 * 2**20
+        assert found["memory"] < 500 * 2**20
 
 
 CTRL_C = """

@@ -165,8 +165,8 @@ def test_the_page_of_an_ensemble_tells_what_its_score_is_made_of(table):
         "nearest neighbours",
         "isolation forest",
     ]
-    assert sum(map(float, told.values())) == pytest.approx(1.6, abs=0.03)
-    assert float(told["nearest neighbours"]) == pytest.approx(0.5)
+    assert 1.12 < sum(map(float, told.values())) < 1.32
+    assert 0.12 < float(told["nearest neighbours"]) <= 0.25
     widths = [int(width) for width in re.findall(r"width:(\d+)%", section)]
     assert sum(widths) == pytest.approx(100, abs=3)
     assert "Learning curve" not in text

@@ -123,24 +123,17 @@ class FittedEnsemble(ContinuingDetector):
         n_networks = self._n_networks()
         outputs = np.zeros(int(self.layer_sizes_[-1]))
         outputs[ANOMALOUS::N_ACTIONS] = factors[:n_networks]
-        terms: list[Term] = [
+        trees = factors[n_networks : -len(EXPLORERS)]
+        n_each = len(self.trees_.roots) // max(len(trees), 1)
+        return [
             ConstantTerm(-float(factors @ self.member_medians_)),
             NetworkTerm(self.weights_, self.layer_sizes_, outputs),
-        ]
-        tree_agents = self._tree_agents()
-        if tree_agents:
-            n_each = len(tree_agents[0].roots)
-            weights = np.repeat(factors[n_networks : -len(EXPLORERS)], n_each)
-            explorers = [
-                NeighboursTerm(self.neighbours_),
-                ForestTerm(self.forest_, self.average_path_length_),
-            ]
-            terms.append(StackedTreesTerm(self.trees_, weights, explorers))
-        neighbours, forest = factors[-len(EXPLORERS) :].tolist()
-        return [
-            *terms,
-            NeighboursTerm(self.neighbours_, neighbours),
-            ForestTerm(self.forest_, self.average_path_length_, forest),
+            StackedTreesTerm(
+                self.trees_,
+                np.repeat(trees, n_each),
+                [NeighboursTerm(self.neighbours_), ForestTerm(self.forest_, self.average_path_length_)],
+                factors[-len(EXPLORERS) :].tolist(),
+            ),
         ]
 
     def _embed(self, rows: Floats) -> Floats:

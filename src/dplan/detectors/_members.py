@@ -131,7 +131,7 @@ def agent_weights(kinds: Sequence[str]) -> NDArray[np.float64]:
     Examples
     --------
     >>> agent_weights(["boosted", "randomised", "boosted"]).round(3)
-    array([0.167, 0.667, 0.167])
+    array([0.147, 0.706, 0.147])
     """
     shares = np.array([KINDS[kind] / kinds.count(kind) for kind in kinds])
     normal: NDArray[np.float64] = shares / shares.sum()

@@ -198,47 +198,58 @@ class TreesTerm(Term):
 
 @dataclass(frozen=True, eq=False)
 class StackedTreesTerm(Term):
-    """A sum of leaves of trees that see the values of other terms as additional columns."""
+    """A weighted sum of columns, themselves terms, and of the leaves of trees that see these columns too."""
 
     trees: Trees
     weights: NDArray[np.float64]
     columns: Sequence[Term]
+    column_weights: Sequence[float]
 
     def values(self, rows: Floats) -> NDArray[np.floating]:
         """See `Term`."""
-        return TreesTerm(self.trees, self.weights).values(self._stacked(rows))
+        columns = [column.values(rows) for column in self.columns]
+        values = TreesTerm(self.trees, self.weights).values(stacked(rows, columns))
+        for weight, column in zip(self.column_weights, columns, strict=True):
+            values = values + weight * column
+        return values
 
     def changes(self, replacing: Replacing) -> Changes:
         """See `Term`.
 
-        An additional column is replaced as a whole, as if it were a feature of its own. The change is then divided
-        among the features, in proportion to how much they change the column.
+        For trees, a column is replaced as a whole, as if it were a feature of its own. The change is then divided among
+        the features, in proportion to how much they change the column.
         """
         rows, background, feature_of, n_features = replacing
         more = n_features + np.arange(len(self.columns))
-        stacked = Replacing(
-            self._stacked(rows),
-            self._stacked(background),
-            np.concatenate([feature_of, more]),
-            n_features + len(more),
+        own_wide, other_wide = (
+            stacked(part, [column.values(part) for column in self.columns]) for part in (rows, background)
         )
-        found = TreesTerm(self.trees, self.weights).changes(stacked)
+        groups = np.concatenate([feature_of, more])
+        wide = Replacing(own_wide, other_wide, groups, n_features + len(more))
+        found = TreesTerm(self.trees, self.weights).changes(wide)
         changes: Changes = found[..., :n_features]
-        for place, column in zip(more, self.columns, strict=True):
-            sizes = np.abs(column.changes(replacing))
+        for place, column, weight in zip(more, self.columns, self.column_weights, strict=True):
+            own = column.changes(replacing)
+            sizes = np.abs(own)
             total = sizes.sum(axis=2, keepdims=True)
             equal = np.full_like(sizes, 1 / n_features)
-            changes = changes + found[..., [place]] * np.divide(sizes, total, out=equal, where=total > 0)
+            shares = np.divide(sizes, total, out=equal, where=total > 0)
+            changes = changes + weight * own + found[..., [place]] * shares
         return changes
 
     def to_onnx(self, graph: Any, rows: str) -> str | None:
         """See `Term`."""
-        more = [column.to_onnx(graph, rows) for column in self.columns]
-        single = [graph.add("Cast", graph.add("Unsqueeze", own, graph.second_axis()), to=1) for own in more]
-        return str(graph.trees(self.trees, self.weights, graph.add("Concat", rows, *single, axis=1)))
-
-    def _stacked(self, rows: Floats) -> Floats:
-        return stacked(rows, [column.values(rows) for column in self.columns])
+        columns = [str(column.to_onnx(graph, rows)) for column in self.columns]
+        parts = [
+            graph.add("Mul", column, graph.constant(np.array(weight)))
+            for weight, column in zip(self.column_weights, columns, strict=True)
+        ]
+        if len(self.weights):  # training may have been stopped before the first tree
+            single = [
+                graph.add("Cast", graph.add("Unsqueeze", c, graph.second_axis()), to=1) for c in columns
+            ]
+            parts.append(graph.trees(self.trees, self.weights, graph.add("Concat", rows, *single, axis=1)))
+        return str(graph.add("Sum", *parts))
 
 
 def stacked(rows: Floats, more: Sequence[NDArray[np.floating]]) -> Floats:
