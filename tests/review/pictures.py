@@ -25,7 +25,7 @@ SIZES = {
 
 
 def prepare(folder, detector):
-    """Write a table of payments and a model, and begin a review: 34 verdicts, three refits."""
+    """Write a table of payments and a model, and begin a review: 46 verdicts, four refits."""
     known = from_table(payments(1500), label="verdict", anomaly=["fraud"], id="payment")
     fit_table(known, detector, estimate=False).save(folder / "fraud.dplan")
     table = payments(2000, seed=1).drop("verdict").with_columns(pl.col("payment").str.replace("p", "j"))
@@ -40,7 +40,7 @@ def prepare(folder, detector):
         engine = Engine(as_file(folder / "june.csv", ("payment",), None, folder), folder / "fraud.dplan")
         session = Session(engine, log, who="anna")
         session.open()
-        for _ in simulate(session, truth.__getitem__, 34):
+        for _ in simulate(session, truth.__getitem__, 46):
             pass
 
 

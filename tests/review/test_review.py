@@ -15,6 +15,9 @@ from click.testing import CliRunner
 
 import dplan
 from dplan import TableDetector
+from dplan.benchmark import discovery
+from dplan.benchmark.sources import load_review
+from dplan.benchmark.suites import Plan, cells_of
 from dplan.cli.main import main
 from dplan.review.log import Verdicts, read_log
 from tests.review.serving import Client
@@ -46,6 +49,21 @@ def test_a_simulated_review_finds_more_than_no_feedback(folder, tmp_path):
     )  # fmt: skip
     assert "33 verdicts" in again
     assert len(Verdicts(read_log(log)).current) == 33
+
+
+@pytest.mark.soak
+def test_a_cold_start_finds_as_many_as_the_benchmark(tmp_path):
+    cell = next(iter(cells_of(Plan(("discovery",), quick=True, runs=1))))
+    X, anomalous = load_review(cell.scenario, cell.seed, None)
+    expected = discovery.review("DPLANEnsemble", (X, anomalous), 10, cell.seed, n_verdicts=100)["found"][
+        "100"
+    ]
+    frame = pl.DataFrame({f"x{j}": column for j, column in enumerate(X.T)})
+    frame.with_columns(truth=pl.Series(anomalous).cast(pl.Int64)).write_parquet(tmp_path / "table.parquet")
+    text = run("review", tmp_path / "table.parquet", "--simulate", "truth", "--seed", cell.seed)
+    found, without = re.search(r"100 verdicts: (\d+) anomalies found; without feedback (\d+)", text).groups()
+    print(f"\n100 verdicts: {found} found; benchmark {expected}, without feedback {without}")  # noqa: T201
+    assert int(found) >= expected > int(without)
 
 
 def test_wrong_usage_is_said(folder, tmp_path):
