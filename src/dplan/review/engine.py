@@ -199,11 +199,13 @@ class Engine:
         prepared = model.prepare(pool)
         groups = Likeness(model).groups(prepared)
         open_rows = np.flatnonzero(~np.isin(rows, list(judged)))
-        explored = np.flatnonzero(np.isin(rows[open_rows], self._explored)).tolist()
+        # A detector that ignores labels is an explorer itself.
+        alone = self._explored if model.detector.uses_labels else self._explored[:0]
+        explored = np.flatnonzero(np.isin(rows[open_rows], alone)).tolist()
         order = open_rows[asking_order(scores[rows][open_rows], groups[open_rows], explored)]
         uncertainty = getattr(model.detector, "uncertainty", None)
         disagreement = np.empty(0) if uncertainty is None else uncertainty(prepared)
-        explored_rows = np.intersect1d(rows, self._explored)
+        explored_rows = np.intersect1d(rows, alone)
         with TemporaryDirectory() as folder:
             model.save(Path(folder) / "model.dplan")
             digest = digest_of((Path(folder) / "model.dplan").read_bytes())

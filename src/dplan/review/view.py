@@ -105,7 +105,11 @@ def queue_view(session: Session, text: str = "") -> dict[str, Any]:
         shown = [row for row in rows[:_SHOWN] if session.key(row) not in session.log.verdicts.current]
         keys = [session.key(row) for row in shown]
     percentiles: list[float] = current.model.percentile(current.scores[shown]).tolist() if shown else []
-    limit = np.quantile(current.disagreement, _DISAGREE) if len(current.disagreement) else np.inf
+    # Members disagree more about high scores, so a row is compared with those beside it.
+    disagreement = (
+        current.disagreement[[current.places[row] for row in shown]] if len(current.disagreement) else []
+    )
+    limit = np.quantile(disagreement, _DISAGREE) if len(disagreement) else np.inf
     entries = []
     for row, key, percentile in zip(shown, keys, percentiles, strict=True):
         place = current.places[row]
