@@ -46,7 +46,8 @@ def test_a_page_works_as_written(page, tmp_path):
         "first-detector.md": {"top.csv", "scored.parquet", "report.html", "top-payments.csv"},
         "messy-table.md": {"bank.dplan", "decisions.csv", "columns.toml"},
         "reading-the-report.md": {"report.html"},
-        "production.md": {"scored.parquet", "scored-parts", "forest-2.dplan", "fraud.onnx"},
+        "production.md": {"scored.parquet", "scored-parts", "scored-by-polars.parquet", "stream.csv"}
+        | {"forest-2.dplan", "fraud.onnx"},
         "which-detector.md": {"forest.dplan"},
         "verdicts.md": {"queue-2.csv", "forest-3.dplan"},
     }

@@ -20,6 +20,7 @@ from dplan.cli.labels import labels
 from dplan.cli.report import report
 from dplan.cli.review import review
 from dplan.cli.score import score
+from dplan.cli.serve import serve
 from dplan.cli.update import update
 
 
@@ -33,6 +34,7 @@ for command in (
     fit,
     score,
     report,
+    serve,
     update,
     review,
     labels,

@@ -19,6 +19,7 @@ _FORMATS = ("csv", "tsv", "jsonl", "parquet")
         "dplan score new.csv -m fraud.dplan -o scored.csv --explain",
         "dplan score new.csv -m fraud.dplan -o top.csv --top 50 --explain",
         "zcat new.csv.gz | dplan score - -m fraud.dplan -o - --budget 100 > scored.csv",
+        "tail -f new.csv | dplan score - -m fraud.dplan -o - --follow",
         "dplan score new.csv -m fraud.dplan --review queue.csv --review-rows 30",
         "dplan score parts/ -m fraud.dplan -o scored/ --jobs 4",
         "dplan score 'parts/*.parquet' -m fraud.dplan -o scored/ --backend dask --scheduler tcp://127.0.0.1:8786",
@@ -67,6 +68,7 @@ _FORMATS = ("csv", "tsv", "jsonl", "parquet")
     help="Where to score the files of a folder.",
 )
 @click.option("--scheduler", metavar="ADDRESS", help="Address of the Dask scheduler.")
+@click.option("--follow", is_flag=True, help="Score a stream on standard input: write each row at once.")
 @_reading.options
 def score(
     table: str,
@@ -84,6 +86,7 @@ def score(
     jobs: int,
     backend: str,
     scheduler: str | None,
+    follow: bool,
     encoding: str | None,
     missing: tuple[str, ...],
 ) -> None:
@@ -110,6 +113,13 @@ def score(
         raise click.UsageError("--threshold must be a finite number")
     if (backend == "dask") != (scheduler is not None):
         raise click.UsageError("--backend dask and --scheduler ADDRESS must be used together")
+    if follow:
+        if (table, output) != ("-", "-") or top or budget or scheduler or form == "parquet":
+            raise click.UsageError(
+                "--follow reads - and writes -o -, without --top, --budget, --backend and Parquet"
+            )
+        _follow(model, form, keep, threshold, explain, encoding, missing)
+        return
     target = None if output == "-" else Path(output)
     parts = parts_of(table, target)
     if scheduler is not None and (parts is None or target is None):
@@ -133,6 +143,33 @@ def score(
         f"wrote {'standard output' if target is None else output}.",
         err=True,
     )
+
+
+def _follow(
+    model: Path,
+    form: str | None,
+    keep: tuple[str, ...],
+    threshold: float | None,
+    explain: bool,
+    encoding: str | None,
+    missing: tuple[str, ...],
+) -> None:
+    import sys
+
+    from dplan.tables.following import follow
+    from dplan.tables.model import TableModel
+
+    loaded = TableModel.load(model)
+    source, kind = _reading.source("-", form)
+    assert not isinstance(source, Path)
+    found = follow(
+        loaded, source, sys.stdout.buffer, kind=kind, output_kind=form or "csv", keep=keep, threshold=threshold,
+        explain=explain, reading=_reading.read_options(encoding, missing, loaded),
+        skip=lambda message: echo(f"Skipped {message}", err=True),
+    )  # fmt: skip
+    echo(f"Scored {found.rows:,} rows; {found.alerts:,} alerts; skipped {found.skipped:,} rows.", err=True)
+    if found.skipped:
+        raise click.exceptions.Exit(1)
 
 
 def _write_review(

@@ -25,7 +25,7 @@ from dplan.tables.model import TableModel
 from dplan.tables.preparing import TransformReport
 from dplan.tables.writing import check_types
 
-__all__ = ["Part", "Plan", "explain_rows", "highest", "score_chunk", "score_file"]
+__all__ = ["Part", "Plan", "explain_rows", "highest", "reasons_for", "score_chunk", "score_file"]
 
 _REPORT = "report"  # in the metadata of a part: its TransformReport as JSON
 
@@ -138,6 +138,12 @@ def explain_rows(model: TableModel, name: str, rows: NDArray[np.int64], plan: Pl
     scores = pl.read_parquet(plan.scores(name), columns=["score"], glob=False)["score"].to_numpy()
     table = pl.read_parquet(plan.rows(name), glob=False)[np.searchsorted(plan.may_be_explained(scores), rows)]
     _write(pl.DataFrame({"reasons": pl.Series(model.reasons(table), dtype=pl.String)}), target)
+
+
+def reasons_for(model: TableModel, table: pl.DataFrame, chosen: NDArray[np.bool_]) -> list[str]:
+    """Return the reasons for the chosen rows of a table, and an empty text for the others."""
+    found = iter(model.reasons(table.filter(chosen)))
+    return [next(found) if row else "" for row in chosen]
 
 
 def highest(scores: NDArray[np.float64], n: int) -> NDArray[np.int64]:

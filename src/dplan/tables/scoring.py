@@ -31,7 +31,7 @@ from dplan.tables.model import TableModel
 from dplan.tables.parts import Part, Plan, explain_rows, highest, score_chunk, score_file
 from dplan.tables.reading import unchanged
 from dplan.tables.workers import Run, in_threads, on_cluster
-from dplan.tables.writing import check_folder, write_folder, write_rows
+from dplan.tables.writing import check_folder, output_names, write_folder, write_rows
 
 __all__ = ["Options", "Outcome", "score_table"]
 
@@ -278,16 +278,11 @@ def _explain(
 
 
 def _columns(rows: pl.LazyFrame, plan: Plan, added: list[str]) -> list[pl.Expr]:
-    """Return the columns of the output; copied columns keep their names, ours are renamed if necessary."""
+    """Return the columns of the output."""
     found = rows.collect_schema()
     kept = {str(i): name for i, name in enumerate(plan.kept) if str(i) in found} or {"row": "row"}
-    columns = [pl.col(position).alias(name) for position, name in kept.items()]
-    for ours in ("score", "percentile", *added):
-        name = ours
-        while name in kept.values():
-            name = f"dplan_{name}"
-        columns.append(pl.col(ours).alias(name))
-    return columns
+    ours = output_names(kept.values(), ("score", "percentile", *added))
+    return [pl.col(column).alias(name) for column, name in {**kept, **ours}.items()]
 
 
 def _write(rows: pl.LazyFrame, output: Path | None, kind: str, folder: Path) -> None:

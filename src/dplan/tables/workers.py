@@ -13,7 +13,7 @@ from typing import Any
 from dplan._kernels.stopping import stopped_by
 from dplan.tables.model import TableModel
 
-__all__ = ["Run", "in_threads", "on_cluster"]
+__all__ = ["Run", "in_threads", "loaded_model", "on_cluster"]
 
 # Calls a function with the model and each tuple of arguments, several at a time; yields the results in order.
 Run = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Iterator[Any]]
@@ -76,9 +76,10 @@ def on_cluster(scheduler: str, content: bytes) -> Iterator[Run]:
 
 
 def _with_model(function: Callable[..., Any], content: bytes, *job: Any) -> Any:
-    return function(_loaded(content), *job)
+    return function(loaded_model(content), *job)
 
 
 @lru_cache(maxsize=2)
-def _loaded(content: bytes) -> TableModel:
+def loaded_model(content: bytes) -> TableModel:
+    """Load a model from the bytes of its file, once per process."""
     return TableModel.load(content)

@@ -6,6 +6,7 @@ import glob
 import io
 import re
 import shutil
+from collections.abc import Collection, Iterable
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -21,6 +22,7 @@ __all__ = [
     "check_types",
     "format_of_output",
     "neutralised",
+    "output_names",
     "parts_of",
     "write_folder",
     "write_rows",
@@ -95,6 +97,23 @@ def neutralised(rows: pl.LazyFrame) -> pl.LazyFrame:
             new = f"'{new}"
         names[name] = new
     return rows.rename(names)
+
+
+def output_names(kept: Collection[str], ours: Iterable[str]) -> dict[str, str]:
+    """Return the names of our columns in the output; copied columns keep their names, ours are renamed if necessary.
+
+    Examples
+    --------
+    >>> output_names(["id", "score"], ["score", "alert"])
+    {'score': 'dplan_score', 'alert': 'alert'}
+    """
+    names = {}
+    for name in ours:
+        new = name
+        while new in kept:
+            new = f"dplan_{new}"
+        names[name] = new
+    return names
 
 
 def parts_of(table: str, output: Path | None = None) -> list[Path] | None:

@@ -1,0 +1,104 @@
+"""``dplan serve``: score rows over HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dplan.cli._shared import echo, examples
+
+
+@click.command(
+    short_help="Serve a model over HTTP.",
+    epilog=examples(
+        "dplan serve fraud.dplan",
+        "dplan serve models/ --port 8080",
+        "DPLAN_TOKEN=secret dplan serve fraud.dplan --host 0.0.0.0",
+        'curl localhost:8000/score -d \'[{"amount": 920, "country": "FR"}]\'',
+    ),
+)
+@click.argument("model", type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for the network."
+)
+@click.option(
+    "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="Port; 0 for a free one."
+)
+@click.option(
+    "--token-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="File with the bearer token that requests must send.  [default: $DPLAN_TOKEN, or no token]",
+)
+@click.option(
+    "--max-body", default=16, show_default=True, type=click.IntRange(1), help="Megabytes of a request."
+)
+@click.option(
+    "--max-rows",
+    default=10_000,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Rows of a request to score.",
+)
+@click.option(
+    "--max-explained",
+    default=100,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Rows of a request to explain.",
+)
+@click.option(
+    "--max-waiting",
+    default=50_000,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Rows that may wait to be scored; further requests get the status 503.",
+)
+@click.option(
+    "--timeout",
+    default=30.0,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Time to receive a request.",
+)
+@click.option("--quiet", is_flag=True, help="Do not log requests.")
+def serve(
+    model: Path,
+    host: str,
+    port: int,
+    token_file: Path | None,
+    max_body: int,
+    max_rows: int,
+    max_explained: int,
+    max_waiting: int,
+    timeout: float,
+    quiet: bool,
+) -> None:
+    """Serve MODEL, a model file or a folder of .dplan files, over HTTP.
+
+    POST rows to /score or /explain; /openapi.json describes everything. Clients of MLflow, SageMaker and the Open
+    Inference Protocol (v2) work unchanged, and Prometheus reads /metrics. A model is loaded again when its file is
+    replaced. SIGTERM and Ctrl-C finish the requests under way. The log, on standard error, is JSON lines and never
+    contains values of rows.
+    """
+    import os
+
+    try:
+        from dplan.serving.models import Limits
+        from dplan.serving.server import serve as run
+    except ModuleNotFoundError as error:
+        raise ImportError(f"dplan serve needs {error.name}; run  pip install 'dplan-ad[serve]'") from error
+
+    token = token_file.read_text(encoding="utf-8").strip() if token_file else os.environ.get("DPLAN_TOKEN")
+    if token == "":
+        raise click.UsageError("the token is empty")
+    run(
+        model,
+        host,
+        port,
+        Limits(max_body * 1_000_000, max_rows, max_explained, max_waiting, timeout),
+        token=token,
+        quiet=quiet,
+        started=lambda url, names: echo(f"Serving {', '.join(names)} on {url} (see {url}/openapi.json)."),
+    )

@@ -1,0 +1,1 @@
+"""``dplan serve``: scores over HTTP."""

@@ -1,0 +1,108 @@
+"""Metrics for Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
+from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from dplan.serving.models import Served
+from dplan.serving.scoring import Scored
+
+__all__ = ["Metrics"]
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_ROWS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
+# Percentiles instead of scores: they mean the same for every model, and if the rows are like those of training, the
+# share below each is known, so drift can be seen.
+_PERCENTILES = (10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 100.0)
+
+
+class Metrics:
+    """Counts requests, rows, alerts and percentiles, and times requests.
+
+    Parameters
+    ----------
+    models : callable
+        Returns the models that are served now.
+    """
+
+    def __init__(self, models: Callable[[], Mapping[str, Served]]) -> None:
+        self._registry = CollectorRegistry(auto_describe=False)
+        ProcessCollector(registry=self._registry)
+        self._requests = Counter(
+            "dplan_requests", "Requests answered", ["endpoint", "status"], registry=self._registry
+        )
+        self._seconds = Histogram(
+            "dplan_request_seconds", "Time to answer", ["endpoint"], buckets=_SECONDS, registry=self._registry
+        )
+        self._rows = Counter("dplan_rows", "Rows scored", ["model"], registry=self._registry)
+        self._alerts = Counter("dplan_alerts", "Rows that are alerts", ["model"], registry=self._registry)
+        self._reloads = Counter(
+            "dplan_model_events", "Models loaded, replaced, removed", ["event"], registry=self._registry
+        )
+        self._batches = Histogram(
+            "dplan_batch_rows", "Rows scored together", buckets=_ROWS, registry=self._registry
+        )
+        self._percentiles: dict[str, tuple[NDArray[np.int64], float]] = {}
+        self._registry.register(_Models(models, self._percentiles))
+
+    def answered(self, endpoint: str, status: int, seconds: float) -> None:
+        """Count an answered request."""
+        self._requests.labels(endpoint, status).inc()
+        self._seconds.labels(endpoint).observe(seconds)
+
+    def scored(self, model: str, found: Scored) -> None:
+        """Count the scored rows of a request."""
+        self._rows.labels(model).inc(len(found.score))
+        self._alerts.labels(model).inc(int(found.alert.sum()))
+        counts, total = self._percentiles.get(model, (np.zeros(len(_PERCENTILES), dtype=np.int64), 0.0))
+        places = np.searchsorted(_PERCENTILES, found.percentile)
+        self._percentiles[model] = (
+            counts + np.bincount(places, minlength=len(_PERCENTILES)),
+            total + float(found.percentile.sum()),
+        )
+
+    def batch(self, rows: int) -> None:
+        """Count a batch."""
+        self._batches.observe(rows)
+
+    def changed(self, event: str) -> None:
+        """Count a model that was loaded, replaced, removed or could not be loaded."""
+        self._reloads.labels(event.removeprefix("model ")).inc()
+
+    def text(self) -> bytes:
+        """Return all metrics in the text format."""
+        return generate_latest(self._registry)
+
+
+class _Models(Collector):
+    """What is known of each model: its digest, rows that wait, and the percentiles of its scores."""
+
+    def __init__(
+        self,
+        models: Callable[[], Mapping[str, Served]],
+        percentiles: Mapping[str, tuple[NDArray[np.int64], float]],
+    ) -> None:
+        self._models, self._percentiles = models, percentiles
+
+    def collect(self) -> Iterator[Metric]:
+        info = GaugeMetricFamily(
+            "dplan_model_info", "The models that are served", labels=["model", "digest", "detector"]
+        )
+        waiting = GaugeMetricFamily("dplan_waiting_rows", "Rows that wait to be scored", labels=["model"])
+        for name, served in self._models().items():
+            info.add_metric([name, served.digest, type(served.model.detector).__name__], 1)
+            waiting.add_metric([name], served.batcher.rows_waiting)
+        found = HistogramMetricFamily(
+            "dplan_percentile", "Percentiles of the scores among the training rows", labels=["model"]
+        )
+        for name, (counts, total) in self._percentiles.items():
+            below = np.cumsum(counts).tolist()
+            buckets = [(str(edge), n) for edge, n in zip(_PERCENTILES, below, strict=True)]
+            found.add_metric([name], [*buckets, ("+Inf", below[-1])], total)
+        yield from (info, waiting, found)

@@ -1,0 +1,216 @@
+"""Request and response bodies: our own, MLflow's and the Open Inference Protocol's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import orjson
+
+from dplan.exceptions import shown
+from dplan.serving.models import Served
+from dplan.serving.rows import Table
+from dplan.serving.scoring import Scored
+from dplan.tables.columns import Kind
+
+__all__ = [
+    "DATATYPES",
+    "MalformedError",
+    "Tensors",
+    "as_invocation",
+    "as_scores",
+    "invocation",
+    "json_of",
+    "plain",
+]
+
+# The datatype of each kind of column in the metadata of a model; a dropped column may have any.
+DATATYPES: dict[Kind, str] = {
+    "number": "FP64",
+    "flag": "BOOL",
+    "date": "BYTES",
+    "text": "BYTES",
+    "dropped": "BYTES",
+}
+_ACCEPTED = {
+    *("BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64"),
+    *("FP16", "FP32", "FP64", "BYTES"),
+}
+_OUTPUTS = {"score": "FP64", "percentile": "FP64", "alert": "BOOL"}
+
+
+class MalformedError(ValueError):
+    """A request does not have the form of its protocol."""
+
+
+def json_of(body: bytes) -> Any:
+    """Parse JSON.
+
+    Examples
+    --------
+    >>> json_of(b"[1, 2")
+    Traceback (most recent call last):
+    dplan.serving.protocols.MalformedError: the body is not valid JSON: unexpected end of data: line 1 column 7 (char 6)
+    """
+    if not body.strip():
+        raise MalformedError("the body is empty, expected JSON")
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise MalformedError(f"the body is not valid JSON: {error}") from None
+
+
+def plain(body: Any) -> Table:
+    """Return the rows of a request to /score or /explain.
+
+    Examples
+    --------
+    >>> plain([{"amount": 7}]), plain({"columns": {"amount": [7]}})
+    ([{'amount': 7}], {'amount': [7]})
+    """
+    match body:
+        case list(rows) | {"rows": list(rows)}:
+            return rows
+        case {"columns": dict(columns)}:
+            return columns
+    raise MalformedError('expected an array of rows, {"rows": [{…}, …]} or {"columns": {"name": […], …}}')
+
+
+def as_scores(served: Served, found: Scored) -> dict[str, Any]:
+    """Return the response of /score and /explain."""
+    result = {
+        "model": served.name,
+        "digest": served.digest,
+        "threshold": served.model.threshold,
+        "score": found.score,
+        "percentile": found.percentile,
+        "alert": found.alert,
+    }
+    return result if found.reasons is None else {**result, "reasons": found.reasons}
+
+
+def invocation(body: Any) -> Table:
+    """Return the rows of a request to /invocations.
+
+    Examples
+    --------
+    >>> invocation({"dataframe_split": {"columns": ["a", "b"], "data": [[1, 2], [3, 4]]}})
+    {'a': [1, 3], 'b': [2, 4]}
+    """
+    match body:
+        case {"dataframe_split": {"columns": list(names), "data": list(data)}}:
+            return _columns(names, data)
+        case {"dataframe_records": list(rows)} | {"instances": list(rows)}:
+            return rows
+        case {"inputs": dict(columns)}:
+            return columns
+    raise MalformedError(
+        'expected {"dataframe_split": {"columns": […], "data": [[…], …]}}, {"dataframe_records": [{…}, …]}, '
+        '{"instances": [{…}, …]} or {"inputs": {"name": […], …}}'
+    )
+
+
+def _columns(names: list[Any], data: list[Any]) -> dict[str, Any]:
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise MalformedError("dataframe_split: the column names must be different strings")
+    for number, row in enumerate(data, start=1):
+        if not isinstance(row, list) or len(row) != len(names):
+            raise MalformedError(f"dataframe_split: row {number} is not an array of {len(names)} values")
+    values = zip(*data, strict=True) if data else ([] for _ in names)
+    return {name: list(column) for name, column in zip(names, values, strict=True)}
+
+
+def as_invocation(served: Served, found: Scored) -> dict[str, Any]:
+    """Return the response of /invocations: one record per row, as MLflow's own server does."""
+    columns = (found.score.tolist(), found.percentile.tolist(), found.alert.tolist())
+    return {
+        "predictions": [dict(zip(_OUTPUTS, values, strict=True)) for values in zip(*columns, strict=True)]
+    }
+
+
+class Tensors:
+    """A request of the Open Inference Protocol: one named tensor per column.
+
+    Examples
+    --------
+    >>> body = {"inputs": [{"name": "amount", "datatype": "FP64", "shape": [2, 1], "data": [[7.0], [8.0]]}]}
+    >>> Tensors(body).table
+    {'amount': [7.0, 8.0]}
+    """
+
+    def __init__(self, body: Any) -> None:
+        match body:
+            case {"inputs": [_, *_] as inputs}:
+                self.table: dict[str, list[Any]] = {}
+            case _:
+                raise MalformedError('expected {"inputs": [{"name", "shape", "datatype", "data"}, …]}')
+        for tensor in inputs:
+            name, values = _tensor(tensor)
+            if name in self.table:
+                raise MalformedError(f"there are two inputs called {shown(name)}")
+            self.table[name] = values
+        self._id = body.get("id")
+        if not isinstance(self._id, str | None):
+            raise MalformedError('"id" must be a string')
+        self._outputs = _wanted(body.get("outputs"))
+
+    def response(self, served: Served, found: Scored) -> dict[str, Any]:
+        """Return the response: one tensor per output that was asked for."""
+        outputs = [
+            {
+                "name": name,
+                "datatype": _OUTPUTS[name],
+                "shape": [len(found.score)],
+                "data": getattr(found, name),
+            }
+            for name in self._outputs
+        ]
+        id_ = {} if self._id is None else {"id": self._id}
+        return {"model_name": served.name, "model_version": served.version, **id_, "outputs": outputs}
+
+    @staticmethod
+    def metadata(served: Served) -> dict[str, Any]:
+        """Return the inputs and outputs of a model."""
+        columns = served.model.preparation.columns_
+        inputs = [(column.name, DATATYPES[column.kind]) for column in columns]
+        found = {
+            kind: [{"name": name, "datatype": datatype, "shape": [-1]} for name, datatype in tensors]
+            for kind, tensors in (("inputs", inputs), ("outputs", _OUTPUTS.items()))
+        }
+        return {"name": served.name, "versions": [served.version], "platform": "dplan", **found}
+
+
+def _tensor(tensor: Any) -> tuple[str, list[Any]]:
+    match tensor:
+        case {"name": str(name), "datatype": str(datatype), "shape": list(shape), "data": list(data)}:
+            pass
+        case {"name": str(name)}:
+            _refuse(name, "expected a name, a datatype, a shape and data as a JSON array")
+        case _:
+            raise MalformedError("an input has no name")
+    if datatype not in _ACCEPTED:
+        _refuse(name, f"unknown datatype {shown(datatype)}")
+    if len(shape) not in (1, 2) or not all(type(n) is int for n in shape) or shape[1:] not in ([], [1]):
+        _refuse(name, "expected the shape [n] or [n, 1]: one value per row")
+    values = [value for row in data for value in (row if isinstance(row, list) else [row])]
+    if len(values) != shape[0]:
+        _refuse(name, f"{len(values)} values do not have the shape {shown(shape)}")
+    return name, values
+
+
+def _wanted(outputs: Any) -> list[str]:
+    if outputs is None:
+        return list(_OUTPUTS)
+    if not isinstance(outputs, list) or not outputs:
+        raise MalformedError('"outputs" must be an array such as [{"name": "score"}]')
+    names: list[str] = []
+    for entry in outputs:
+        name = entry.get("name") if isinstance(entry, Mapping) else entry
+        if not isinstance(name, str) or name not in _OUTPUTS:
+            raise MalformedError(f"unknown output {shown(name)}; available: {', '.join(_OUTPUTS)}")
+        names.append(name)
+    return names
+
+
+def _refuse(name: str, problem: str) -> NoReturn:
+    raise MalformedError(f"input {shown(name)}: {problem}")

@@ -1,0 +1,220 @@
+"""The rows of a request, for one model: read from records, columns or CSV, and put together with other requests' rows.
+
+Rows whose values have the types that the model expects can be scored in one table with those of other requests. All
+others are read exactly as ``dplan score`` reads JSON lines or CSV, and scored alone, so that no request can change how
+the values of another are understood.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import orjson
+import polars as pl
+from numpy.typing import NDArray
+
+from dplan.exceptions import CellError, shown
+from dplan.tables.chunks import Chunk, chunks
+from dplan.tables.model import TableModel
+
+__all__ = ["Layout", "Rows", "Table"]
+
+# The rows of a request as JSON values: records, or columns by name.
+Table = Sequence[Any] | Mapping[str, Any]
+
+_PLAIN_NUMBERS = {float, int, bool, type(None)}
+_PLAIN_TEXTS = {str, type(None)}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of one request.
+
+    Attributes
+    ----------
+    height : int
+        Number of rows.
+    numbers : ndarray of float64
+        Values of the number and flag columns, NaN if missing.
+    texts : list of list
+        Values of each text and date column.
+    alone : Chunk or None
+        The rows, if they cannot be put together with others; `numbers` and `texts` are then empty.
+    """
+
+    height: int
+    numbers: NDArray[np.float64]
+    texts: list[list[str | None]]
+    alone: Chunk | None = None
+
+
+class Layout:
+    """How rows are read for one model.
+
+    Parameters
+    ----------
+    model : TableModel
+        The model.
+    max_rows : int
+        Rows that a request may have.
+
+    Examples
+    --------
+    >>> from dplan import LogisticBaseline
+    >>> from dplan.tables import fit_table, from_table
+    >>> table = pl.DataFrame({"amount": [*range(100), 900, 950], "fraud": [0] * 100 + [1, 1]})
+    >>> layout = Layout(fit_table(from_table(table, label="fraud"), LogisticBaseline()), max_rows=10)
+    >>> one, two = layout.read([{"amount": 10}]), layout.read({"amount": [920, None]})
+    >>> layout.together([one, two])["amount"].to_list()
+    [10.0, 920.0, nan]
+    """
+
+    def __init__(self, model: TableModel, max_rows: int) -> None:
+        self.model = model
+        self.max_rows = max_rows
+        columns = model.preparation.columns_
+        self.numbers = [column.name for column in columns if column.kind in ("number", "flag")]
+        self.texts = [column.name for column in columns if column.kind in ("date", "text")]
+        self._dropped = [column.name for column in columns if column.kind == "dropped"]
+        self._numbers_of, self._texts_of = _getter(self.numbers), _getter(self.texts)
+
+    def read(self, table: Table, *, exactly: bool = False) -> Rows:
+        """Read rows given as JSON values.
+
+        Parameters
+        ----------
+        table : list of dict, or dict of list
+            Records or columns.
+        exactly : bool
+            Keep the values as they are written, for reasons that show them.
+
+        Returns
+        -------
+        Rows
+            The rows.
+        """
+        if isinstance(table, Mapping):
+            height = _height(table)
+            self._check_height(height)
+            found = None if exactly else self._plain_columns(table, height)
+            if found is not None:
+                return found
+            table = [dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)]
+        self._check_height(len(table))
+        found = None if exactly else self._plain_records(table)
+        return self._as_json_lines(table) if found is None else found
+
+    def read_csv(self, body: bytes) -> Rows:
+        """Read the rows of a CSV with a header, as ``dplan score`` does."""
+        # In pieces, because a body of a few megabytes can have millions of rows.
+        pieces = list(chunks(io.BytesIO(body), "csv", self.max_rows, self.model.read_options))
+        if len(pieces) > 1:
+            self._check_height(self.max_rows + 1)
+        table = pieces[0]() if pieces else pl.DataFrame()
+        self._check_height(table.height)
+        self.model.check_columns(table.columns)
+        return _alone(Chunk(lambda: table, pieces[0].place), table.height)
+
+    def together(self, parts: Sequence[Rows]) -> pl.DataFrame:
+        """Return the rows of several requests as one table."""
+        numbers = np.asfortranarray(np.concatenate([rows.numbers for rows in parts]))
+        columns = [pl.Series(name, numbers[:, j]) for j, name in enumerate(self.numbers)]
+        for j, name in enumerate(self.texts):
+            values = chain.from_iterable(rows.texts[j] for rows in parts)
+            columns.append(pl.Series(name, list(values), dtype=pl.String))
+        columns += [pl.Series(name, [None] * len(numbers), dtype=pl.Null) for name in self._dropped]
+        return pl.DataFrame(columns)
+
+    def _check_height(self, height: int) -> None:
+        if height == 0:
+            raise ValueError("the request has no rows")
+        if height > self.max_rows:
+            raise TooManyRowsError(
+                f"the request has more than {self.max_rows:,} rows; split it, or raise --max-rows"
+            )
+
+    def _plain_records(self, records: Sequence[Any]) -> Rows | None:
+        """Read records that have all columns, with values of the expected types; None for others."""
+        try:
+            numbers = [self._numbers_of(record) for record in records]
+            texts = [self._texts_of(record) for record in records]
+            if self._dropped and not all(name in record for record in records for name in self._dropped):
+                return None
+        except (KeyError, TypeError):
+            return None
+        plain = _PLAIN_NUMBERS.issuperset(map(type, chain.from_iterable(numbers)))
+        if not plain or not _PLAIN_TEXTS.issuperset(map(type, chain.from_iterable(texts))):
+            return None
+        by_column = [list(values) for values in zip(*texts, strict=True)]
+        return Rows(len(records), np.array(numbers, dtype=np.float64), by_column)
+
+    def _plain_columns(self, columns: Mapping[str, Any], height: int) -> Rows | None:
+        self.model.check_columns(list(columns))
+        for names, plain in ((self.numbers, _PLAIN_NUMBERS), (self.texts, _PLAIN_TEXTS)):
+            if not all(plain.issuperset(map(type, columns[name])) for name in names):
+                return None
+        numbers = np.empty((height, len(self.numbers)), dtype=np.float64, order="F")
+        for j, name in enumerate(self.numbers):
+            numbers[:, j] = columns[name]
+        return Rows(height, numbers, [columns[name] for name in self.texts])
+
+    def _as_json_lines(self, records: Sequence[Any]) -> Rows:
+        for row, record in enumerate(records):
+            if not isinstance(record, dict):
+                raise ValueError(f"row {row + 1} is {_kind(record)}, expected an object with the columns")
+        self.model.check_columns(list(dict.fromkeys(chain.from_iterable(records))))
+        for row, record in enumerate(records):
+            for name in self.model.columns:
+                if isinstance(record.get(name), list | dict):
+                    raise CellError(name, row, f"expected one value, got {_kind(record[name])}")
+        lines = (orjson.dumps({name: record.get(name) for name in self.model.columns}) for record in records)
+        (chunk,) = chunks(io.BytesIO(b"\n".join(lines)), "jsonl", None)
+        return _alone(Chunk(chunk.read), len(records))
+
+
+class TooManyRowsError(ValueError):
+    """A request has more rows than allowed."""
+
+
+def _alone(chunk: Chunk, height: int) -> Rows:
+    return Rows(height, np.empty((0, 0)), [], chunk)
+
+
+def _getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda record: tuple(record[name] for name in names)
+
+
+def _height(columns: Mapping[str, Any]) -> int:
+    heights: dict[int, str] = {}
+    for name, values in columns.items():
+        if not isinstance(values, list):
+            raise ValueError(f"column {shown(name)} is {_kind(values)}, expected an array of values")
+        heights.setdefault(len(values), name)
+    if len(heights) > 1:
+        (one, first), (two, second) = list(heights.items())[:2]
+        raise ValueError(
+            f"columns have different lengths: {one:,} values in {shown(first)}, {two:,} in {shown(second)}"
+        )
+    return next(iter(heights), 0)
+
+
+def _kind(value: object) -> str:
+    """Name a JSON value by its type.
+
+    Examples
+    --------
+    >>> _kind({}), _kind(None), _kind(1.5)
+    ('an object', 'null', 'a number')
+    """
+    if value is None:
+        return "null"
+    names = {dict: "an object", list: "an array", str: "a string", bool: "a boolean"}
+    return names.get(type(value), "a number")

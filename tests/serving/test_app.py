@@ -1,0 +1,291 @@
+"""The service against what `dplan score` says, in every protocol; limits, and errors that name the problem."""
+
+import json
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
+import polars as pl
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.serving.process import Running, until
+
+
+def by_column(rows):
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def tensors(rows):
+    kinds = {"payment": "BYTES", "day": "BYTES", "country": "BYTES", "items": "INT64", "new_customer": "BOOL"}
+    return [
+        {"name": name, "datatype": kinds.get(name, "FP64"), "shape": [len(rows)], "data": values}
+        for name, values in by_column(rows).items()
+    ]
+
+
+def metric(running, name, **labels):
+    _, text, _ = running.ask("/metrics")
+    samples = [s for family in text_string_to_metric_families(text.decode()) for s in family.samples]
+    return sum(s.value for s in samples if s.name == name and labels.items() <= s.labels.items())
+
+
+FORMS = {
+    "array": lambda rows: ("/score", rows),
+    "rows": lambda rows: ("/score", {"rows": rows}),
+    "columns": lambda rows: ("/score", {"columns": by_column(rows)}),
+    "by name": lambda rows: ("/models/payments/score", rows),
+    "explain": lambda rows: ("/explain", rows),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_served_scores_are_those_of_dplan_score_to_the_last_bit(form, serving, rows, expected):
+    path, body = FORMS[form](rows[:100])
+    status, found, _ = serving.ask(path, body)
+    assert status == 200
+    assert found["score"] == expected["score"][:100].to_list()
+    assert found["percentile"] == expected["percentile"][:100].to_list()
+    assert found["alert"] == expected["alert"][:100].to_list()
+    assert 0 < sum(found["alert"]) < 100
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda rows: {"dataframe_records": rows},
+        lambda rows: {"instances": rows},
+        lambda rows: {"inputs": by_column(rows)},
+        lambda rows: {
+            "dataframe_split": {"columns": list(rows[0]), "data": [list(row.values()) for row in rows]}
+        },
+    ],
+)
+def test_mlflow_and_sagemaker_clients_get_the_same_scores(body, serving, rows, expected):
+    status, found, _ = serving.ask("/invocations", body(rows))
+    assert status == 200
+    assert found["predictions"] == expected.select("score", "percentile", "alert").to_dicts()
+
+
+def test_csv_is_read_as_dplan_score_reads_it(serving, rows, expected):
+    body = pl.DataFrame(rows).write_csv(null_value="NA").encode()
+    for path in ("/score", "/invocations"):
+        status, found, _ = serving.ask(path, body, headers={"Content-Type": "text/csv; charset=utf-8"})
+        assert status == 200
+        scores = found["score"] if path == "/score" else [row["score"] for row in found["predictions"]]
+        assert scores == expected["score"].to_list()
+
+
+def test_the_open_inference_protocol(serving, rows, expected):
+    status, server, _ = serving.ask("/v2")
+    assert (status, server["name"]) == (200, "dplan")
+    for path in ("/v2/health/live", "/v2/health/ready", "/v2/models/payments/ready", "/ping"):
+        assert serving.ask(path)[0] == 200
+    _, about, _ = serving.ask("/v2/models/payments")
+    kinds = {tensor["name"]: tensor["datatype"] for tensor in about["inputs"]}
+    assert kinds == {
+        "amount": "FP64",
+        "items": "FP64",
+        "day": "BYTES",
+        "new_customer": "BOOL",
+        "country": "BYTES",
+    }
+    status, found, _ = serving.ask("/v2/models/payments/infer", {"id": "7", "inputs": tensors(rows)})
+    assert status == 200
+    assert (found["id"], found["model_name"]) == ("7", "payments")
+    outputs = {tensor["name"]: tensor for tensor in found["outputs"]}
+    assert outputs["score"] == {
+        "name": "score", "datatype": "FP64", "shape": [len(rows)], "data": expected["score"].to_list()
+    }  # fmt: skip
+    assert outputs["alert"]["data"] == expected["alert"].to_list()
+    nested = [{**t, "shape": [2, 1], "data": [[v] for v in t["data"][:2]]} for t in tensors(rows)]
+    wanted = {"inputs": nested, "outputs": [{"name": "score"}]}
+    _, found, _ = serving.ask("/v2/models/payments/infer", wanted)
+    assert [t["name"] for t in found["outputs"]] == ["score"]
+    assert found["outputs"][0]["data"] == expected["score"][:2].to_list()
+
+
+def test_the_reasons_are_those_of_dplan_score(serving, rows, expected):
+    alerts = expected.with_row_index().filter("alert")[:20]
+    status, found, _ = serving.ask("/explain", [rows[i] for i in alerts["index"]])
+    assert status == 200
+    assert found["reasons"] == alerts["reasons"].to_list()
+    assert all(found["reasons"])
+
+
+def test_values_of_unexpected_types_are_read_as_in_json_lines(serving, rows, expected):
+    odd = [{**row, "items": str(row["items"])} for row in rows[:50]]
+    assert serving.ask("/score", odd)[1]["score"] == expected["score"][:50].to_list()
+    without = [{k: v for k, v in row.items() if v is not None} for row in rows]
+    assert any(len(row) < len(rows[0]) for row in without)
+    assert serving.ask("/score", without)[1]["score"] == expected["score"].to_list()
+
+
+def test_requests_that_arrive_together_are_scored_together_and_apart(serving, rows, expected):
+    before = metric(serving, "dplan_batch_rows_count"), metric(serving, "dplan_rows_total", model="payments")
+    bad = {**rows[0], "day": "yesterday"}
+
+    def ask(number):
+        if number % 10 == 7:
+            return serving.ask("/score", [rows[1], bad])
+        return serving.ask("/score", rows[number : number + 1])
+
+    with ThreadPoolExecutor(30) as pool:
+        answers = list(pool.map(ask, range(300)))
+    for number, (status, found, _) in enumerate(answers):
+        if number % 10 == 7:
+            assert status == 422
+            assert "row 2, column 'day': 'yesterday' is not a date" in found["error"]
+        else:
+            assert status == 200
+            assert found["score"] == [expected["score"][number]]
+    assert metric(serving, "dplan_rows_total", model="payments") - before[1] == 270
+    assert metric(serving, "dplan_batch_rows_count") - before[0] < 300
+
+
+GOOD = {"amount": 1, "items": 1, "day": "2024-01-01", "new_customer": True, "country": "DE"}
+LINE = json.dumps(GOOD).encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "problem"),
+    [
+        ("/score", b"", 400, "the body is empty"),
+        ("/score", b"[{", 400, "not valid JSON"),
+        ("/score", b'[{"amount": NaN}]', 400, "not valid JSON"),
+        ("/score", b'"\xff\xfe"', 400, "not valid JSON"),
+        ("/score", b"[" * 100_000, 400, "not valid JSON"),
+        ("/score", 7, 400, "expected an array of rows"),
+        ("/score", {"columns": [1]}, 400, "expected an array of rows"),
+        ("/score", [], 422, "no rows"),
+        ("/score", {"columns": {}}, 422, "no rows"),
+        ("/score", [7], 422, "row 1 is a number"),
+        ("/score", [{"amont": 1, **{k: v for k, v in GOOD.items() if k != "amount"}}], 422, "did you mean 'amont'?"),
+        ("/score", {"columns": {**{k: [v] for k, v in GOOD.items()}, "items": [1, 2]}}, 422, "different lengths"),
+        ("/score", {"columns": {**{k: [v] for k, v in GOOD.items()}, "items": 1}}, 422, "'items' is a number"),
+        ("/score", [{**GOOD, "amount": "a lot"}], 422, "row 1, column 'amount': 'a lot' is not a number"),
+        ("/score", [GOOD, {**GOOD, "amount": [1]}], 422, "row 2, column 'amount': expected one value, got an array"),
+        ("/score", [GOOD, {**GOOD, "amount": "x"}], 422, "'amount'"),
+        ("/score", LINE.join([b"[", b"]"]).replace(b": 1,", b": 1e999,"), 400, "infinity"),
+        ("/score", [{**GOOD, "day": 7}], 422, "'day' is a number column"),
+        ("/score", [{**GOOD, "day": "soon"}], 422, "row 1, column 'day': 'soon' is not a date"),
+        ("/explain", [GOOD] * 101, 413, "the limit is 100"),
+        ("/score", [GOOD] * 10_001, 413, "more than 10,000 rows"),
+        ("/score", b" " * 16_000_001, 413, "larger than 16,000,000 bytes"),
+        ("/models/other/score", [GOOD], 404, "no model called 'other'"),
+        ("/nothing", [GOOD], 404, "Not Found"),
+        ("/metrics", [GOOD], 405, "Method Not Allowed"),
+        ("/invocations", [GOOD], 400, "dataframe_split"),
+        ("/invocations", {"dataframe_split": {"columns": ["a"], "data": [[1, 2]]}}, 400, "row 1 is not an array of 1"),
+        ("/invocations", {"dataframe_split": {"columns": ["a", "a"], "data": [[1, 2]]}}, 400, "different strings"),
+        ("/v2/models/payments/infer", {}, 400, 'expected {"inputs"'),
+        ("/v2/models/payments/infer", {"inputs": [{"name": "a"}]}, 400, "input 'a': expected a name"),
+        ("/v2/models/payments/infer", {"inputs": tensors([GOOD])[:2]}, 422, "missing columns 'day'"),
+        ("/v2/models/payments/infer", {"inputs": tensors([GOOD]) * 2}, 400, "two inputs called"),
+        ("/v2/models/payments/infer", {"inputs": [{**tensors([GOOD])[0], "shape": [2]}]}, 400, "1 values do not have"),
+        ("/v2/models/payments/infer", {"inputs": [{**tensors([GOOD])[0], "datatype": "F"}]}, 400, "unknown datatype"),
+        ("/v2/models/payments/infer", {"inputs": tensors([GOOD]), "outputs": ["x"]}, 400, "unknown output 'x'"),
+    ],
+)  # fmt: skip
+def test_a_bad_request_is_told_what_is_wrong(path, body, status, problem, serving):
+    found = serving.ask(path, body)
+    assert found[0] == status, found[1]
+    assert problem in found[1]["error"]
+    assert found[1].keys() == {"error"}
+
+
+def test_a_bad_csv_is_told_the_line(serving):
+    body = b"amount,items,day,new_customer,country\n1,1,2024-01-01,true,DE\n2,many,2024-01-01,true,DE\n"
+    status, found, _ = serving.ask("/score", body, headers={"Content-Type": "text/csv"})
+    assert status == 422
+    assert "line 3, column 'items': 'many' is not a number" in found["error"]
+
+
+def test_the_log_has_no_values_of_rows(serving):
+    serving.ask("/score", [{**GOOD, "country": "Atlantis", "amount": 31337.25}])
+    serving.ask("/score", [{**GOOD, "amount": "much-money"}])
+    serving.ask("/score?secret=1", b"not-json-at-all")
+    until(lambda: [entry["status"] for entry in serving.log[-3:]] == [200, 422, 400])
+    last = serving.log[-3:]
+    assert last[0].keys() == {"time", "level", "event", "endpoint", "status", "ms", "model", "rows"}
+    for text in ("Atlantis", "31337", "much-money", "not-json", "secret"):
+        assert text not in serving.log_text
+
+
+def test_metrics_count_rows_alerts_and_percentiles(serving, rows, expected, model_path):
+    names = ("dplan_rows_total", "dplan_alerts_total", "dplan_percentile_count")
+    before = [metric(serving, name) for name in names]
+    serving.ask("/score", rows)
+    now = [metric(serving, name) for name in names]
+    n_alerts = int(expected["alert"].sum())
+    assert [b - a for a, b in zip(before, now, strict=True)] == [len(rows), n_alerts, len(rows)]
+    assert metric(serving, "dplan_model_info", model="payments", detector="DPLAN") == 1
+    assert metric(serving, "dplan_requests_total", endpoint="score", status="200") >= 1
+    assert metric(serving, "dplan_request_seconds_count", endpoint="score") >= 1
+    _, about, _ = serving.ask("/models")
+    assert metric(serving, "dplan_model_info", digest=about["models"][0]["digest"]) == 1
+
+
+def test_only_this_machine_is_answered_on_loopback(serving):
+    status, found, _ = serving.ask("/ping", headers={"Host": "evil.example"})
+    assert status == 421
+    assert "localhost only" in found["error"]
+    assert serving.ask("/ping", headers={"Host": "localhost:1"})[0] == 200
+
+
+@pytest.fixture(scope="module")
+def strict(model_path, tmp_path_factory):
+    """A server with a token and small limits."""
+    options = ("--max-waiting", 10, "--timeout", 1, "--max-body", 1)
+    folder = tmp_path_factory.mktemp("strict")
+    with Running(folder, model_path, *options, environment={"DPLAN_TOKEN": "open sesame"}) as running:
+        yield running
+
+
+def test_a_token_is_asked_for(strict):
+    for headers in ({}, {"Authorization": "Bearer open"}, {"Authorization": "open sesame"}):
+        status, found, answer = strict.ask("/score", [GOOD], headers=headers)
+        assert status == 401
+        assert answer["WWW-Authenticate"] == "Bearer"
+        assert "Authorization: Bearer TOKEN" in found["error"]
+    assert strict.ask("/metrics")[0] == 401
+    assert strict.ask("/ping")[0] == 200
+    assert strict.ask("/score", [GOOD], headers={"Authorization": "Bearer open sesame"})[0] == 200
+    assert "sesame" not in strict.log_text
+
+
+def test_a_full_queue_asks_to_come_back(strict):
+    def ask(_):
+        return strict.ask("/score", [GOOD] * 8, headers={"Authorization": "Bearer open sesame"})
+
+    with ThreadPoolExecutor(40) as pool:
+        answers = list(pool.map(ask, range(200)))
+    assert {status for status, _, _ in answers} == {200, 503}
+    busy = next(answer for answer in answers if answer[0] == 503)
+    assert busy[2]["Retry-After"] == "1"
+    assert "waiting" in busy[1]["error"]
+
+
+def test_a_client_that_stalls_is_sent_away(strict):
+    with socket.create_connection(("127.0.0.1", strict.port), timeout=30) as stalled:
+        stalled.sendall(
+            b"POST /score HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer open sesame\r\n"
+            b"Content-Length: 100\r\n\r\n[{"
+        )
+        answer = stalled.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"did not arrive within 1 seconds" in answer
+
+
+def test_a_body_that_hides_its_length_is_limited_too(strict):
+    with socket.create_connection(("127.0.0.1", strict.port), timeout=30) as endless:
+        endless.sendall(
+            b"POST /score HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer open sesame\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n"
+        )
+        try:
+            for _ in range(200):
+                endless.sendall(b"4000\r\n" + b" " * 0x4000 + b"\r\n")
+        except ConnectionError:
+            pass
+        answer = endless.recv(1000)
+    assert answer.startswith(b"HTTP/1.1 413 ")
