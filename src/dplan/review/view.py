@@ -106,10 +106,9 @@ def queue_view(session: Session, text: str = "") -> dict[str, Any]:
         keys = [session.key(row) for row in shown]
     percentiles: list[float] = current.model.percentile(current.scores[shown]).tolist() if shown else []
     # Members disagree more about high scores, so a row is compared with those beside it.
-    disagreement = (
-        current.disagreement[[current.places[row] for row in shown]] if len(current.disagreement) else []
-    )
-    limit = np.quantile(disagreement, _DISAGREE) if len(disagreement) else np.inf
+    places = [current.places[row] for row in shown]
+    known = len(current.disagreement) > 0 and bool(places)
+    limit = np.quantile(current.disagreement[places], _DISAGREE) if known else np.inf
     entries = []
     for row, key, percentile in zip(shown, keys, percentiles, strict=True):
         place = current.places[row]
