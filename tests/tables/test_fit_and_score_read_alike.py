@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from dplan import LogisticBaseline
 from dplan.tables import fit_table, from_table
-from dplan.tables.chunks import chunks, kind_of_file
+from dplan.tables.chunks import chunks
+from dplan.tables.sources import kind_of_file
 
 DATES = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y", "%Y/%m/%d", "%d.%m.%y")
 TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S", "T%H:%M:%SZ", "T%H:%M:%S.%f", "T%H:%M:%S+02:00")

@@ -127,7 +127,7 @@ def test_a_model_without_a_table_is_refused(model, tmp_path):
         "known_classes": model.known_classes,
     }
     _saving.save(path, model.detector, preparation=model.preparation.to_state(), arrays=arrays)
-    with pytest.raises(ModelFileError, match=r"background has the shape \(2000, 7\), expected \(any, 8\)"):
+    with pytest.raises(ModelFileError, match=r"background has the shape \(2000, 10\), expected \(any, 11\)"):
         TableModel.load(path)
 
 

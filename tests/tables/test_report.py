@@ -277,7 +277,7 @@ def test_the_command_has_the_options(model_path, table, tmp_path):
     table.write_csv(tmp_path / "t.csv")
 
     def run(*options):
-        paths = [str(model_path), str(tmp_path / "t.csv"), "-o", str(tmp_path / "r.html")]
+        paths = [str(model_path), str(tmp_path / "t.csv"), "-o", str(tmp_path / "r.html"), "--overwrite"]
         return CliRunner().invoke(main, ["report", *paths, *options])
 
     done = run("--budget", "5", "--keep", "amount", "--skip-labelled", "--top", "6")

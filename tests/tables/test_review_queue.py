@@ -121,7 +121,15 @@ def test_only_finds_only_false_alarms_one_row_and_a_changed_mind(trained, queue,
     model, path = trained / "m.dplan", tmp_path / "m.dplan"
 
     def known(*verdicts, of=model):
-        run("update", of, filled_in(queue, tmp_path / "q.csv", verdicts), "-o", path, "--no-estimate")
+        run(
+            "update",
+            of,
+            filled_in(queue, tmp_path / "q.csv", verdicts),
+            "-o",
+            path,
+            "--no-estimate",
+            "--overwrite",
+        )
         loaded = TableModel.load(path)
         n_checked = 0 if loaded.checked_normal is None else len(loaded.checked_normal)
         return len(loaded.known_anomalies) - 30, n_checked
@@ -137,7 +145,7 @@ def test_only_finds_only_false_alarms_one_row_and_a_changed_mind(trained, queue,
     lines = q.read_text(encoding="utf-8")
     header = lines.index("\n") + 1
     q.write_text(lines + lines[header:].replace("fraud", "ok", 1), encoding="utf-8")
-    run("update", model, q, "-o", path)
+    run("update", model, q, "-o", path, "--overwrite")
     assert TableModel.load(path).summary["checked_normal"] == 1
     assert TableModel.load(path).summary["labels"]["fraud"] == 30
 

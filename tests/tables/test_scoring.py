@@ -15,7 +15,7 @@ from dplan.exceptions import NonFiniteScoreError
 from dplan.tables import TableModel, fit_table, from_table
 from dplan.tables.chunks import chunks
 from dplan.tables.scoring import Options, score_table
-from dplan.tables.writing import parts_of
+from dplan.tables.sources import files_of
 
 
 def scored(model_path, table, tmp_path, options=None, *, rows=100_000, kind="parquet", out="out.parquet"):
@@ -32,7 +32,8 @@ def scored(model_path, table, tmp_path, options=None, *, rows=100_000, kind="par
 @pytest.mark.parametrize("rows", [257, 3000])
 def test_the_output_does_not_depend_on_the_chunks(model, model_path, table, tmp_path, kind, rows):
     found, outcome = scored(model_path, table, tmp_path, rows=rows, kind=kind)
-    assert found.columns == ["payment", "score", "percentile", "alert"]
+    assert found.columns == ["row", "payment", "score", "percentile", "alert"]
+    assert found["row"].to_list() == list(range(1, 3001))
     assert found["payment"].to_list() == table["payment"].to_list()
     np.testing.assert_array_equal(found["score"], model.score(table))
     np.testing.assert_array_equal(found["alert"], model.score(table) >= model.threshold)
@@ -84,7 +85,7 @@ def test_rows_are_explained_after_it_is_decided_which_are_shown(model_path, tabl
 
 def test_chosen_columns_are_kept(model_path, table, tmp_path):
     found, _ = scored(model_path, table, tmp_path, Options(("country", "items")))
-    assert found.columns == ["payment", "country", "items", "score", "percentile", "alert"]
+    assert found.columns == ["row", "payment", "country", "items", "score", "percentile", "alert"]
     assert_frame_equal(found.select("country", "items"), table.select("country", "items"))
     with pytest.raises(ValueError, match="cannot keep column 'colour'"):
         scored(model_path, table, tmp_path, Options(("colour",)))
@@ -103,7 +104,7 @@ def test_columns_named_like_ours_are_kept_and_ours_make_way(table, tmp_path):
     found, _ = scored(tmp_path / "m.dplan", theirs, tmp_path, Options(("alert",), budget=3, explain=True))
     kept = ["row", "score", "reasons", "dplan_score", "alert"]
     ours = ["dplan_dplan_score", "percentile", "dplan_alert", "dplan_reasons"]
-    assert found.columns == [*kept, *ours]
+    assert found.columns == ["dplan_row", *kept, *ours]
     assert_frame_equal(found.select(kept), theirs.select(kept))
     np.testing.assert_array_equal(found["dplan_dplan_score"], model.score(theirs))
     assert (found.filter("dplan_alert")["dplan_reasons"] != "").sum() == 3
@@ -399,7 +400,7 @@ def test_chunks_of_a_csv_keep_every_row_and_respect_quotes(tmp_path):
         (b"", "is empty"),
         (b"a,b\n1,2\n3,4\n5\n", r"the input, line 4 has 1 value, expected 2"),
         (b"a,a\n1,2\n", "duplicate column name 'a'"),
-        (b"a,b\n\xff,2\n", "line 2, byte 5 of the file: 0xff is not valid utf-8"),
+        (b"a,\xc3\xa9\n\xff,2\n", "line 2, byte 6 of the file: 0xff is not valid utf-8"),
         (b"1,2\n3,4\n", "only numbers"),
     ],
 )
@@ -408,10 +409,7 @@ def test_a_broken_csv_says_where(text, message):
         frames(text)
 
 
-def test_a_header_without_rows_and_broken_files_are_refused(model_path, tmp_path):
-    (tmp_path / "in.csv").write_text("a,b\n")
-    with pytest.raises(ValueError, match="no rows"):
-        score_table(model_path, tmp_path / "in.csv", "csv", tmp_path / "o.csv", Options(), output_kind="csv")
+def test_broken_files_are_refused(model_path, tmp_path):
     (tmp_path / "in.parquet").write_text("nothing")
     with pytest.raises(ValueError, match="cannot be read as Parquet"):
         score_table(
@@ -438,7 +436,7 @@ def score_folder(model_path, inputs, output, options=None, kind="folder"):
 
 
 def test_a_folder_gives_one_output_part_per_input_part(model, model_path, table, folder_of_parts, tmp_path):
-    inputs = parts_of(str(folder_of_parts))
+    inputs = files_of(str(folder_of_parts))
     out = tmp_path / "scored"
     outcome = score_folder(model_path, inputs, out, Options(budget=10, explain=True))
     assert sorted(path.name for path in out.iterdir()) == sorted(path.name for path in inputs)
@@ -455,7 +453,7 @@ def test_a_folder_gives_one_output_part_per_input_part(model, model_path, table,
 
 
 def test_a_folder_is_replaced_as_a_whole_and_only_if_it_is_ours(model_path, folder_of_parts, tmp_path):
-    inputs, out = parts_of(str(folder_of_parts)), tmp_path / "scored"
+    inputs, out = files_of(str(folder_of_parts)), tmp_path / "scored"
     score_folder(model_path, inputs, out)
     out.chmod(0o750)
     score_folder(model_path, inputs[:2], out)
@@ -470,7 +468,7 @@ def test_a_folder_is_replaced_as_a_whole_and_only_if_it_is_ours(model_path, fold
 
 
 def test_a_folder_is_never_written_into_itself(model_path, folder_of_parts, tmp_path):
-    inputs = parts_of(str(folder_of_parts))
+    inputs = files_of(str(folder_of_parts))
     content = [path.read_bytes() for path in inputs]
     (tmp_path / "link").symlink_to(folder_of_parts)
     for output in (folder_of_parts, tmp_path / "link", tmp_path, inputs[0]):
@@ -480,19 +478,20 @@ def test_a_folder_is_never_written_into_itself(model_path, folder_of_parts, tmp_
         score_folder(model_path, inputs, inputs[0], kind="parquet")
     for output in (folder_of_parts / "out.parquet", tmp_path / "link" / "out", tmp_path, folder_of_parts):
         with pytest.raises(ValueError, match="choose an"):
-            parts_of(str(folder_of_parts), output)
+            files_of(str(folder_of_parts), output)
     assert [path.read_bytes() for path in inputs] == content
 
 
 def test_what_is_a_folder_of_parts(folder_of_parts, tmp_path):
-    assert len(parts_of(f"{folder_of_parts}/day-*.parquet")) == 7
-    with pytest.raises(FileNotFoundError, match="no Parquet files"):
-        parts_of(f"{tmp_path}/*.nothing")
+    assert len(files_of(f"{folder_of_parts}/day-*.parquet")) == 7
+    with pytest.raises(FileNotFoundError, match="no tables found"):
+        files_of(f"{tmp_path}/*.nothing")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FileNotFoundError, match="no Parquet files"):
-        parts_of(str(tmp_path / "empty"))
-    (folder_of_parts / "notes.txt").write_text("x")
-    with pytest.raises(ValueError, match="may only contain"):
-        parts_of(f"{folder_of_parts}/*")
+    with pytest.raises(FileNotFoundError, match="no tables found"):
+        files_of(str(tmp_path / "empty"))
+    (folder_of_parts / "notes.md").write_text("x")
+    assert len(files_of(folder_of_parts)) == 7
+    with pytest.raises(ValueError, match="unsupported file type"):
+        files_of(f"{folder_of_parts}/*")
     with pytest.raises(ValueError, match="the next run would read it"):
-        parts_of(f"{folder_of_parts}/*.parquet", folder_of_parts / "scored.parquet")
+        files_of(f"{folder_of_parts}/*.parquet", folder_of_parts / "scored.parquet")

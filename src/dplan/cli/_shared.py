@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dplan.detectors._base import Detector
 
 MODEL = click.Path(exists=True, dir_okay=False, path_type=Path)
-TABLE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
+TABLE = click.Path(path_type=Path)  # a file, a folder, a pattern or - for standard input
 OUTPUT = click.Path(path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -30,20 +30,21 @@ INTERRUPTED, TERMINATED = 130, 143  # exit codes: 128 plus the number of the sig
 
 
 class Commands(click.Group):
-    """A group of commands that prints errors as one line on standard error.
+    """A group of commands that prints errors as one line on standard error, and on request what it is doing.
 
     Exit codes are 1 for an error, 2 for wrong usage, 130 after Ctrl-C and 143 after SIGTERM. An unexpected error is
     printed with its traceback.
     """
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
-        """Add a command or a group, with the option ``--debug``."""
+        """Add a command or a group, with the options ``--debug`` and, if it writes, ``--quiet`` and ``--verbose``."""
         for command in cmd.commands.values() if isinstance(cmd, click.Group) else [cmd]:
-            command.params.append(
-                click.Option(
-                    ["--debug"], is_flag=True, expose_value=False, callback=_debug, help="Show tracebacks."
+            writes = any(parameter.name == "output" for parameter in command.params)
+            for flag, text in _FLAGS.items() if writes else [("debug", _FLAGS["debug"])]:
+                option = click.Option(
+                    [f"--{flag}"], is_flag=True, expose_value=False, callback=_note, help=text
                 )
-            )
+                command.params.append(option)
         super().add_command(cmd, name)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
@@ -63,10 +64,12 @@ class Commands(click.Group):
         except click.ClickException as error:
             error.message = printable(error.message)  # type: ignore[misc]
             raise
-        except KeyboardInterrupt:
-            echo("Interrupted.", err=True)
+        except KeyboardInterrupt as error:
+            echo(" ".join(["Interrupted.", *_notes(error)]), err=True)
             ctx.exit(INTERRUPTED)
         except BaseException as error:
+            if isinstance(error, SystemExit) and error.code == TERMINATED:
+                echo(" ".join(["Terminated.", *_notes(error)]), err=True)
             if ctx.meta.get("debug") or isinstance(error, SystemExit | GeneratorExit):
                 raise
             if _expected(error):
@@ -81,8 +84,24 @@ class Commands(click.Group):
             ctx.exit(1)
 
 
-def _debug(ctx: click.Context, option: click.Parameter, chosen: bool) -> None:
-    ctx.meta["debug"] = chosen
+_FLAGS = {
+    "quiet": "Print only warnings and errors.",
+    "verbose": "Print every stage, also on a terminal.",
+    "debug": "Show tracebacks.",
+}
+
+
+def _note(ctx: click.Context, option: click.Parameter, chosen: bool) -> None:
+    ctx.meta[str(option.name)] = chosen
+
+
+def _notes(error: BaseException) -> list[str]:
+    return getattr(error, "__notes__", [])
+
+
+def _is(flag: str) -> bool:
+    ctx = click.get_current_context(silent=True)
+    return bool(ctx and ctx.meta.get(flag))
 
 
 def _expected(error: BaseException) -> bool:
@@ -128,10 +147,27 @@ def echo(text: str, *, err: bool = False) -> None:
     click.echo(printable(text), err=err)
 
 
+def say(text: str, *, err: bool = False) -> None:
+    """Print one line about what was done, unless the command is quiet."""
+    if not _is("quiet"):
+        echo(text, err=err)
+
+
+def status(text: str) -> None:
+    """Print one line about what is happening, if no progress bar shows it."""
+    if _is("verbose") or not (_is("quiet") or sys.stderr.isatty()):
+        echo(text, err=True)
+
+
+overwrite = click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
+
+
 def examples(*lines: str) -> str:
     """Return the examples at the end of a help text."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
+
+_SECONDS_BETWEEN_LINES = 10
 
 # A training that reports nothing for so long at the start is most likely compiling kernels.
 _COMPILING_SECONDS = 6
@@ -168,6 +204,7 @@ def training_progress(detector: Detector) -> Iterator[Callable[[str], None]]:
             bar.update(task, advance=1, metrics="  ".join([f"{detector.round_name} {done}", *shown]))
 
         def stage(name: str) -> None:
+            status(name.capitalize())
             bar.reset(task, total=detector._expected_rounds(), description=name.capitalize(), metrics="")
 
         detector.set_params(callback=advance)
@@ -179,13 +216,34 @@ def training_progress(detector: Detector) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def progress_bar(*, of_bytes: bool = False) -> Iterator[Callable[[str, int, int | None], None]]:
-    """Show progress on a terminal; yield a function that takes the name of the stage, the steps done and the total."""
-    from rich.progress import DownloadColumn, MofNCompleteColumn, TransferSpeedColumn
+    """Show progress; yield a function that takes the name of the stage, the steps done and the total.
+
+    Where there is no terminal, a line is printed when a stage begins, and then every ten seconds.
+    """
+    from rich.progress import DownloadColumn, MofNCompleteColumn, TaskProgressColumn, TransferSpeedColumn
 
     columns = [DownloadColumn(), TransferSpeedColumn()] if of_bytes else [MofNCompleteColumn()]
-    with _bar(*columns) as bar:
+    stage, started, said = "", 0.0, 0.0
+
+    with _bar(TaskProgressColumn(), *columns) as bar:
         task = bar.add_task("", total=None)
-        yield lambda name, done, total: bar.update(task, description=name, completed=done, total=total)
+
+        def update(name: str, done: int, total: int | None) -> None:
+            nonlocal stage, started, said
+            now = time.monotonic()
+            if name != stage:
+                stage, started, said = name, now, now
+                status(name)
+            elif now - said > _SECONDS_BETWEEN_LINES and total and done:
+                said, left = now, (now - started) / done * (total - done)
+                status(f"{name}: {done / total:.0%}, about {_duration(left)} left")
+            bar.update(task, description=name, completed=done, total=total)
+
+        yield update
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dplan.cli._shared import MODEL, OUTPUT, echo, examples
+from dplan.cli._shared import MODEL, OUTPUT, examples, overwrite, say
 
 
 @click.command(
@@ -15,7 +15,8 @@ from dplan.cli._shared import MODEL, OUTPUT, echo, examples
 )
 @click.argument("model", type=MODEL)
 @click.option("--onnx", "output", required=True, type=OUTPUT, help="ONNX file to write.")
-def export(model: Path, output: Path) -> None:
+@overwrite
+def export(model: Path, output: Path, overwrite: bool) -> None:
     """Export MODEL as one ONNX graph: preparation and detector.
 
     The inputs are "numbers" (float64: number, flag and date columns, dates as microseconds since 1970, missing values
@@ -25,10 +26,10 @@ def export(model: Path, output: Path) -> None:
     from dplan.tables.model import TableModel
     from dplan.tables.onnx import export_onnx
 
-    with claimed(output, [model]):
+    with claimed(output, [model], overwrite=overwrite):
         loaded = TableModel.load(model)
         export_onnx(loaded, output)
     kinds = [column.kind for column in loaded.preparation.columns_]
     n_texts = kinds.count("text")
     size = f"{output.stat().st_size / 1000:,.0f} kB"
-    echo(f"Wrote {output} ({size}); inputs: {len(kinds) - n_texts} number and {n_texts} text columns.")
+    say(f"Wrote {output} ({size}); inputs: {len(kinds) - n_texts} number and {n_texts} text columns.")

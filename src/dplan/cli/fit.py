@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dplan.cli import _reading
-from dplan.cli._shared import OUTPUT, TABLE, echo, examples, stopwatch, training_progress
+from dplan.cli._shared import OUTPUT, TABLE, examples, overwrite, say, status, stopwatch, training_progress
 
 if TYPE_CHECKING:
     from dplan.detectors._base import Detector
     from dplan.tables import TableModel
+    from dplan.tables.mistakes import OnError
 
 
 @click.command(
@@ -53,8 +56,19 @@ if TYPE_CHECKING:
     "--text", multiple=True, metavar="COLUMN", help="Column to read as text, such as codes; may be repeated."
 )
 @_reading.columns
+@click.option(
+    "--sample",
+    type=click.IntRange(1_000),
+    default=300_000,
+    show_default=True,
+    metavar="N",
+    help="Train on at most N unlabelled rows and N checked normal rows, drawn from all of TABLE, and on all known "
+    "anomalies.",
+)
+@_reading.on_error
 @_reading.options
 @_reading.input_format
+@overwrite
 def fit(
     table: Path,
     label: str,
@@ -74,20 +88,33 @@ def fit(
     encoding: str | None,
     missing: tuple[str, ...],
     form: str | None,
+    sample: int,
+    on_error: OnError,
+    overwrite: bool,
 ) -> None:
-    """Train a model on TABLE (CSV, TSV, JSON lines, each also .gz, or Parquet; - for standard input).
+    """Train a model on TABLE.
+
+    TABLE is a CSV, TSV or JSON lines file (each also .gz or .zst), a Parquet, Arrow, Feather or Excel file, a SQLite or
+    DuckDB file, a folder or glob pattern of such files, or - for standard input. It may be larger than memory.
 
     Without --anomaly, --normal and --unlabelled, the label column is 0 or empty for unlabelled rows, 1, 2, … for known
     anomalies and -1 for rows that were checked and are normal. First, some known anomalies are held out to estimate how
     high they rank; then the model is trained on all rows.
     """
-    from dplan.persistence.claim import claimed
+    from dplan.persistence.claim import check_new, claimed
     from dplan.tables import fit_table, from_table
+    from dplan.tables.mistakes import errors_file
 
     detector = create(name, settings, seed)
     source, kind = _reading.source(table, form)
     reading_as = _reading.read_options(encoding, missing)
-    with claimed(output, _reading.files(table)), stopwatch() as seconds:
+    with (
+        claimed(output, _reading.files(table), overwrite=overwrite),
+        nothing_written(),
+        stopwatch() as seconds,
+    ):
+        check_new(errors_file(output), overwrite)
+        status(f"Reading {table}")
         labelled = from_table(
             source,
             label,
@@ -100,15 +127,31 @@ def fit(
             encoding=reading_as.encoding,
             missing=reading_as.missing,
             kind=kind,
+            query=reading_as.query,
+            sheet=reading_as.sheet,
+            sample=sample,
+            seed=seed,
+            on_error=on_error,
         )
+        _reading.keep_mistakes(labelled.mistakes, output, on_error)
         reading = seconds()
         with training_progress(detector) as stage:
             model = fit_table(labelled, detector, estimate=not no_estimate, seed=seed, stage=stage)
         model.save(output)
         if labelled.values is not None:
-            echo(f"Column {label}: {labelled.values.matches()}.")
+            say(f"Column {label}: {labelled.values.matches()}.")
         _print_summary("standard input" if str(table) == "-" else table.name, model, reading)
-        echo(f"Wrote {output} ({output.stat().st_size / 1000:,.0f} kB) in {seconds():.1f} s.")
+        say(f"Wrote {output} ({output.stat().st_size / 1000:,.0f} kB) in {seconds():.1f} s.")
+
+
+@contextmanager
+def nothing_written() -> Iterator[None]:
+    """Say after an interruption that the training has to start over."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit) as error:
+        error.add_note("No model was written; run the same command again to start over.")
+        raise
 
 
 def create(name: str, settings: tuple[str, ...], seed: int) -> Detector:
@@ -137,16 +180,20 @@ def _print_summary(name: str, model: TableModel, reading: float) -> None:
 
     summary = model.summary
     kinds = ", ".join(f"{n} {kind}" for kind, n in summary["columns"].items())
-    echo(f"{name}: {summary['rows']:,} rows; columns: {kinds}; {model.detector.n_features_in_} features.")
-    echo(f"Labels: {described(summary['labels'], summary['checked_normal'])}.")
+    say(f"{name}: {summary['rows']:,} rows; columns: {kinds}; {model.detector.n_features_in_} features.")
+    if "sampled" in summary:
+        say(
+            f"Trained on {summary['sampled']:,} of these rows: all known anomalies and a sample of the others."
+        )
+    say(f"Labels: {described(summary['labels'], summary['checked_normal'])}.")
     for column, reason in summary["dropped"].items():
-        echo(f"Dropped {column}: {reason}.")
+        say(f"Dropped {column}: {reason}.")
     for column in model.preparation.columns_:
         if column.meaning is not None and not column.meaning.sure:
-            echo(f"Check {column.name}: {column.meaning.why} (--column {column.name}=…).")
+            say(f"Check {column.name}: {column.meaning.why} (--column {column.name}=…).")
     found = summary["estimate"]
     if found is not None:
-        echo(
+        say(
             f"Estimate: {found['known']} known anomalies and {found['unlabelled']:,} unlabelled rows were held out. "
             f"Half of these anomalies rank above {found['median_percentile']:.1f} % of the unlabelled rows; "
             f"{found['budget']:,} alerts would find {found['known_in_budget']} of {found['known']} "
@@ -158,14 +205,14 @@ def _print_summary(name: str, model: TableModel, reading: float) -> None:
             precision = (
                 f"{100 * found['alerts_found'] / n_alerts:.0f} %" if n_alerts else "unknown: no alerts"
             )
-            echo(
+            say(
                 f"Precision on rows with a verdict: {precision} ({found['alerts_found']} of {found['known']} held-out "
                 f"anomalies and {found['false_alarms']} of {found['checked']} held-out normal rows are alerts)."
             )
         if found["known"] < 10:
-            echo("With so few held-out anomalies, this is a rough estimate.")
+            say("With so few held-out anomalies, this is a rough estimate.")
     seconds = summary["seconds"]
-    echo(
+    say(
         f"Seconds: reading {reading:.1f}, preparing {seconds['preparing']:.1f}, "
         f"estimating {seconds['estimating']:.1f}, training {seconds['training']:.1f}."
     )

@@ -39,8 +39,8 @@ def inspect(
 ) -> None:
     """Show how dplan understands each column of a table, and why, before anything is trained.
 
-    FILE is a table, - for standard input, or a model file: then its detector, settings, training and columns are
-    described. The options are for tables; fit takes the same ones.
+    FILE is a table as in dplan fit, - for standard input, or a model file: then its detector, settings, training and
+    columns are described. The options are for tables; fit takes the same ones.
     """
     if file.suffix == ".dplan" or not _is_table(file):
         _describe_model(file)
@@ -50,9 +50,7 @@ def inspect(
     source, kind = _reading.source(file, form)
     reading_as = _reading.read_options(encoding, missing)
     given = _reading.given_columns(columns, columns_file)
-    table, meanings = read_understood(
-        source, columns=given, missing=reading_as.missing, encoding=reading_as.encoding, kind=kind
-    )
+    table, meanings = read_understood(source, kind, reading_as, given)
     for name in given:
         if name not in table.columns:
             raise click.UsageError(f"--column {name}: the table has no such column")
@@ -65,10 +63,10 @@ def inspect(
 
 
 def _is_table(file: Path) -> bool:
-    from dplan.tables.chunks import kind_of_file
+    from dplan.tables.sources import kind_of_file
 
     try:
-        return str(file) == "-" or bool(kind_of_file(file))
+        return str(file) == "-" or not file.is_file() or bool(kind_of_file(file))
     except ValueError:
         return False
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from dplan.cli import _reading
-from dplan.cli._shared import MODEL, OUTPUT, TABLE, echo, examples, stopwatch
+from dplan.cli._shared import MODEL, OUTPUT, TABLE, examples, overwrite, say, status, stopwatch
+
+if TYPE_CHECKING:
+    from dplan.tables.mistakes import OnError
 
 
 @click.command(
@@ -33,7 +37,7 @@ from dplan.cli._shared import MODEL, OUTPUT, TABLE, echo, examples, stopwatch
     metavar="VALUE",
     help="Label of anomalies, in upper or lower case; may be repeated.",
 )
-@click.option("--skip-labelled", is_flag=True, help="Leave out rows that are labelled as anomalies.")
+@click.option("--skip-labelled", is_flag=True, help="Leave out rows that already have a verdict.")
 @click.option(
     "--keep", multiple=True, metavar="COLUMN", help="Column to show in addition to the ids; may be repeated."
 )
@@ -42,8 +46,10 @@ from dplan.cli._shared import MODEL, OUTPUT, TABLE, echo, examples, stopwatch
 @click.option(
     "--top", default=20, show_default=True, type=click.IntRange(1, 300), help="Rows shown with reasons."
 )
+@_reading.on_error
 @_reading.options
 @_reading.input_format
+@overwrite
 def report(
     model: Path,
     table: Path,
@@ -58,11 +64,14 @@ def report(
     encoding: str | None,
     missing: tuple[str, ...],
     form: str | None,
+    on_error: OnError,
+    overwrite: bool,
 ) -> None:
     """Score TABLE with MODEL and write a self-contained HTML page about the result."""
     from dplan.persistence.atomic import atomic_write
-    from dplan.persistence.claim import claimed
+    from dplan.persistence.claim import check_new, claimed
     from dplan.tables.chunks import CHUNK_ROWS, chunks
+    from dplan.tables.mistakes import errors_file
     from dplan.tables.model import TableModel
     from dplan.tables.report.data import report_data
     from dplan.tables.report.page import page
@@ -74,16 +83,19 @@ def report(
     if threshold is not None and not math.isfinite(threshold):
         raise click.UsageError("--threshold must be a finite number")
     source, kind = _reading.source(table, form)
-    with claimed(output, _reading.files(model, table)), stopwatch() as seconds:
+    with claimed(output, _reading.files(model, table), overwrite=overwrite), stopwatch() as seconds:
+        check_new(errors_file(output), overwrite)
+        status(f"Scoring {table}")
         loaded = TableModel.load(model)
         read = chunks(source, kind, CHUNK_ROWS, _reading.read_options(encoding, missing, loaded))
         data = report_data(
             loaded, read, label=label, anomaly=anomaly, n_shown=top, keep=keep, budget=budget, threshold=threshold,
-            skip_labelled=skip_labelled,
+            skip_labelled=skip_labelled, on_error=on_error,
         )  # fmt: skip
         _reading.warn_of_useless(data.useless)
-        name = table.name if isinstance(source, Path) else "standard input"
+        _reading.keep_mistakes(data.mistakes, output, on_error)
+        name = "standard input" if str(table) == "-" else table.name
         text = page(data, loaded, model_name=model.name, table_name=name)
         with atomic_write(output) as temporary:
             temporary.write_text(text, encoding="utf-8")
-        echo(f"Wrote {output} ({len(text) / 1000:,.0f} kB; {len(data.scores):,} rows) in {seconds():.1f} s.")
+        say(f"Wrote {output} ({len(text) / 1000:,.0f} kB; {len(data.scores):,} rows) in {seconds():.1f} s.")

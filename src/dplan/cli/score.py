@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from dplan.cli import _reading
-from dplan.cli._shared import MODEL, echo, examples, progress_bar, stopwatch
+from dplan.cli._shared import MODEL, examples, overwrite, progress_bar, say, stopwatch
 
-_FORMATS = ("csv", "tsv", "jsonl", "parquet")
+if TYPE_CHECKING:
+    from dplan.tables.mistakes import OnError
+
+_FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow")
 
 
 @click.command(
@@ -69,7 +73,16 @@ _FORMATS = ("csv", "tsv", "jsonl", "parquet")
 )
 @click.option("--scheduler", metavar="ADDRESS", help="Address of the Dask scheduler.")
 @click.option("--follow", is_flag=True, help="Score a stream on standard input: write each row at once.")
+@click.option("--skip-labelled", is_flag=True, help="Leave out rows that already have a verdict.")
+@click.option(
+    "--separator", metavar="SIGN", help="Separator of a CSV output, or tab.  [default: as in TABLE]"
+)
+@click.option(
+    "--decimal", type=click.Choice([".", ","]), help="Decimal sign of a CSV output.  [default: as in TABLE]"
+)
+@_reading.on_error
 @_reading.options
+@overwrite
 def score(
     table: str,
     model: Path,
@@ -89,20 +102,24 @@ def score(
     follow: bool,
     encoding: str | None,
     missing: tuple[str, ...],
+    skip_labelled: bool,
+    separator: str | None,
+    decimal: str | None,
+    on_error: OnError,
+    overwrite: bool,
 ) -> None:
-    """Score TABLE: a file, a folder or glob pattern of Parquet files, or - for standard input.
+    """Score TABLE: a file as in dplan fit, a folder or glob pattern of such files, or - for standard input.
 
-    The output has the id columns, a score (higher is more anomalous), its percentile among the unlabelled training
-    rows, whether the row is an alert and, with --explain, the reasons. If a copied column is already called "score",
-    ours becomes "dplan_score"; the same goes for the others. Tables may be larger than memory. To resume an
-    interrupted run, run the same command again.
+    The output has the row number, the id columns, a score (higher is more anomalous), its percentile among the
+    unlabelled training rows, whether the row is an alert and, with --explain, the reasons. If a copied column is
+    already called "score", ours becomes "dplan_score"; the same goes for the others. Tables may be larger than memory.
+    To resume an interrupted run, run the same command again.
     """
     from dplan.tables.model import TableModel
     from dplan.tables.scoring import Options, score_table
-    from dplan.tables.writing import parts_of
 
     if review is not None:
-        _write_review(table, model, review, review_rows, form, encoding, missing)
+        _write_review(table, model, review, review_rows, form, encoding, missing, overwrite)
     if output is None:
         if review is None:
             raise click.UsageError("Missing option '-o' / '--output' or '--review'.")
@@ -120,25 +137,37 @@ def score(
             )
         _follow(model, form, keep, threshold, explain, encoding, missing)
         return
+    if separator is not None and separator != "tab" and (len(separator) != 1 or not separator.isascii()):
+        raise click.UsageError("--separator must be one character such as ; or the word tab")
     target = None if output == "-" else Path(output)
-    parts = parts_of(table, target)
+    source, kind = _reading.source(table, form, target)
+    parts = source if isinstance(source, list) else None
     if scheduler is not None and (parts is None or target is None):
         raise click.UsageError("--backend dask reads a folder or glob pattern and writes to a file or folder")
-    source, kind = _reading.source(table, form) if parts is None else (parts, "parquet")
     output_kind = _output_kind(output, target, form, folder_allowed=parts is not None)
-    reading = (
-        _reading.read_options(encoding, missing, TableModel.load(model)) if encoding or missing else None
+    reading = _reading.read_options(encoding, missing, TableModel.load(model))
+    options = Options(
+        keep,
+        top,
+        budget,
+        threshold,
+        explain,
+        on_error,
+        skip_labelled,
+        "\t" if separator == "tab" else separator,
+        decimal,
     )
     with stopwatch() as seconds, progress_bar() as progress:
         outcome = score_table(
-            model, source, kind, target, Options(keep, top, budget, threshold, explain),
+            model, source, kind, target, options,
             output_kind=output_kind, reading=reading, chunk_rows=chunk_rows, n_jobs=jobs, scheduler=scheduler,
-            progress=progress,
+            overwrite=overwrite, progress=progress,
         )  # fmt: skip
-    _reading.warn_of_useless(outcome.useless)
+    _reading.warn_of_useless(outcome.differences)
+    _reading.warn_of_mistakes(outcome.mistakes, outcome.errors)
     by = f"the {budget:,} highest scores" if budget else f"scores of at least {outcome.threshold:.6g}"
     resumed = f" ({outcome.resumed:,} chunks scored by an earlier run)" if outcome.resumed else ""
-    echo(
+    say(
         f"Scored {outcome.rows:,} rows in {seconds():.1f} s{resumed}; {outcome.alerts:,} alerts ({by}); "
         f"wrote {'standard output' if target is None else output}.",
         err=True,
@@ -161,13 +190,13 @@ def _follow(
 
     loaded = TableModel.load(model)
     source, kind = _reading.source("-", form)
-    assert not isinstance(source, Path)
+    assert not isinstance(source, Path | list)
     found = follow(
         loaded, source, sys.stdout.buffer, kind=kind, output_kind=form or "csv", keep=keep, threshold=threshold,
         explain=explain, reading=_reading.read_options(encoding, missing, loaded),
-        skip=lambda message: echo(f"Skipped {message}", err=True),
+        skip=lambda message: say(f"Skipped {message}", err=True),
     )  # fmt: skip
-    echo(f"Scored {found.rows:,} rows; {found.alerts:,} alerts; skipped {found.skipped:,} rows.", err=True)
+    say(f"Scored {found.rows:,} rows; {found.alerts:,} alerts; skipped {found.skipped:,} rows.", err=True)
     if found.skipped:
         raise click.exceptions.Exit(1)
 
@@ -180,6 +209,7 @@ def _write_review(
     form: str | None,
     encoding: str | None,
     missing: tuple[str, ...],
+    overwrite: bool,
 ) -> None:
     """Write the rows to look at next."""
     from dplan.persistence.claim import claimed
@@ -188,13 +218,14 @@ def _write_review(
     from dplan.tables.review_queue import review_rows, write_queue
 
     source, kind = _reading.source(table, form)
-    with claimed(review, _reading.files(model, Path(table))), stopwatch() as seconds:
+    inputs = _reading.files(model, Path(table))
+    with claimed(review, inputs, overwrite=overwrite), stopwatch() as seconds:
         loaded = TableModel.load(model)
         read = chunks(source, kind, CHUNK_ROWS, _reading.read_options(encoding, missing, loaded))
         rows, n_read = review_rows(loaded, read, n_rows)
         write_queue(rows, review)
         known = list(loaded.summary.get("labels", {}))[1:]
-        echo(
+        say(
             f"Read {n_read:,} rows in {seconds():.1f} s; wrote {rows.height:,} of them to {review}. Fill in the column "
             f"{rows.columns[0] if rows.width else 'verdict'} ({', '.join([*known, 'normal'])}; empty if unsure), then "
             f"run: dplan update {model} {review}",

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from dplan.cli import _reading
-from dplan.cli._shared import MODEL, OUTPUT, TABLE, echo, examples, stopwatch
+from dplan.cli._shared import MODEL, OUTPUT, TABLE, examples, overwrite, say, status, stopwatch
 
 if TYPE_CHECKING:
     from dplan.tables import LabelledTable, TableModel, Verdicts
+    from dplan.tables.mistakes import OnError
     from dplan.tables.updating import Change
 
 
@@ -35,8 +37,10 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Skip the estimate on held-out verdicts, which takes half of the time.",
 )
+@_reading.on_error
 @_reading.options
 @_reading.input_format
+@overwrite
 def update(
     model: Path,
     table: Path,
@@ -50,6 +54,8 @@ def update(
     encoding: str | None,
     missing: tuple[str, ...],
     form: str | None,
+    on_error: OnError,
+    overwrite: bool,
 ) -> None:
     """Continue training MODEL with the rows of TABLE.
 
@@ -58,33 +64,41 @@ def update(
     fit, unless --anomaly or --normal is given. Training also uses the rows stored in MODEL, so that it does not forget
     earlier verdicts; if a row comes back with another verdict, the later one wins.
     """
-    from dplan.persistence.claim import claimed
+    from dplan.persistence.claim import check_new, claimed
     from dplan.tables.label_values import described
+    from dplan.tables.mistakes import errors_file
     from dplan.tables.model import TableModel
     from dplan.tables.review_queue import is_queue, read_queue
     from dplan.tables.updating import as_verdicts, changes, update_model
 
     target = output or model
-    with claimed(target, _reading.files(table)), stopwatch() as seconds:
+    replaces = overwrite or target == model
+    with claimed(target, _reading.files(table), overwrite=replaces), stopwatch() as seconds:
+        check_new(errors_file(target), overwrite)
+        status(f"Reading {table}")
         old = TableModel.load(model)
         words = old.summary.get("label_values", {}).get("normal", ())
         new: LabelledTable | Verdicts
-        if str(table) != "-" and is_queue(table):
+        if table.is_file() and is_queue(table):
             new = read_queue(old, table, label=label, anomaly=anomaly, normal=[*words, *normal])
         else:
-            new = _read_table(old, table, label, anomaly, normal, unlabelled, encoding, missing, form)
+            new = _read_table(
+                old, table, label, anomaly, normal, unlabelled, encoding, missing, form, on_error
+            )
+            _reading.keep_mistakes(new.mistakes, target, on_error)
+        status("Training")
         updated = update_model(old, new, seed=seed)
         updated.save(target)
         rows = as_verdicts(old, new)
         counts = {name: int((rows.y == k).sum()) for k, name in enumerate(rows.classes)}
         name = "standard input" if str(table) == "-" else table.name
-        echo(f"{name}: {len(rows.y):,} rows: {described(counts, int((rows.y < 0).sum()))}.")
+        say(f"{name}: {len(rows.y):,} rows: {described(counts, int((rows.y < 0).sum()))}.")
         summary = updated.summary
-        echo(f"The model now knows {described(summary['labels'], summary['checked_normal'])}.")
+        say(f"The model now knows {described(summary['labels'], summary['checked_normal'])}.")
         if not no_estimate:
             for line in _described(changes(old, rows, updated, seed=seed)):
-                echo(line)
-        echo(f"Wrote {target} in {seconds():.1f} s.")
+                say(line)
+        say(f"Wrote {target} in {seconds():.1f} s.")
 
 
 def _read_table(
@@ -97,9 +111,12 @@ def _read_table(
     encoding: str | None,
     missing: tuple[str, ...],
     form: str | None,
+    on_error: OnError,
 ) -> LabelledTable:
     """Read new rows; without other values, those of the training mean what they meant there."""
     from dplan.tables import from_table
+    from dplan.tables.mistakes import tolerated
+    from dplan.tables.parts import prepare_rows
 
     source, kind = _reading.source(table, form)
     options = _reading.read_options(encoding, missing, model)
@@ -124,6 +141,8 @@ def _read_table(
         encoding=options.encoding,
         missing=options.missing,
         kind=kind,
+        query=options.query,
+        sheet=options.sheet,
     )
     if labelled.values is not None:
         unmatched = [value for value, found in labelled.values.found.items() if not found]
@@ -131,10 +150,11 @@ def _read_table(
             raise ValueError(
                 f"label column {labelled.label!r} has no value {unmatched[0]!r}; check its spelling"
             )
-        echo(f"Column {labelled.label}: {labelled.values.matches()}.")
+        say(f"Column {labelled.label}: {labelled.values.matches()}.")
     with labelled.located():
-        _reading.warn_of_useless(model.prepare_with_report(labelled.features)[1].useless())
-    return labelled
+        done = tolerated(labelled.features, partial(prepare_rows, model), on_error)
+    _reading.warn_of_useless(done.result[1].useless())
+    return labelled.with_rows(done)
 
 
 def _described(change: Change) -> list[str]:

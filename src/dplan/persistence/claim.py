@@ -14,13 +14,15 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["check_inputs", "claimed"]
+__all__ = ["check_inputs", "check_new", "claimed"]
 
 _NO_LOCKS_HERE = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP)  # some network file systems
 
 
 @contextmanager
-def claimed(target: str | Path, inputs: Iterable[str | Path] = (), *, folder: bool = False) -> Iterator[Path]:
+def claimed(
+    target: str | Path, inputs: Iterable[str | Path] = (), *, folder: bool = False, overwrite: bool = True
+) -> Iterator[Path]:
     """Claim a file or folder for writing, before any work is done; other runs that try to claim it meanwhile fail.
 
     The claim is a lock that the system releases when the process ends for any reason, so it never goes stale.
@@ -33,6 +35,8 @@ def claimed(target: str | Path, inputs: Iterable[str | Path] = (), *, folder: bo
         Files and folders that are read. None of them may be the target, contain it or be inside it.
     folder : bool, default=False
         Whether the target is a folder.
+    overwrite : bool, default=True
+        Whether the target may exist already.
 
     Yields
     ------
@@ -55,11 +59,18 @@ def claimed(target: str | Path, inputs: Iterable[str | Path] = (), *, folder: bo
     lock = real.with_name(f".{real.name}.lock")
     descriptor = _lock(lock, target)
     try:
+        check_new(Path(target), overwrite)
         yield real
     finally:
         with suppress(OSError):  # its folder was deleted, or Windows does not delete open files
             lock.unlink()
         os.close(descriptor)
+
+
+def check_new(target: Path, overwrite: bool) -> None:
+    """Raise if the target exists and must not be replaced."""
+    if target.exists() and not overwrite:
+        raise FileExistsError(f"{target} already exists; choose another output, or replace it (--overwrite)")
 
 
 def check_inputs(target: Path, inputs: Iterable[str | Path]) -> None:

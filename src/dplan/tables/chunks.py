@@ -6,53 +6,72 @@ Values of a text file stay strings here. Their type comes from the model, or fro
 
 from __future__ import annotations
 
-import codecs
-import gzip
 import json
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, cast
 
 import polars as pl
 
 from dplan.exceptions import CellError, shown
+from dplan.tables.decoding import AUTO, TextFile, uncompressed_name
 from dplan.tables.frames import check_not_forked
-from dplan.tables.separated import check_names, header_of, line_of_row, parse, whole_rows
+from dplan.tables.queries import query_frames
+from dplan.tables.separated import check_names, decimal_of, header_of, line_of_row, parse, whole_rows
+from dplan.tables.sources import kind_of_file
 
-__all__ = ["CHUNK_ROWS", "MISSING", "Chunk", "ReadOptions", "chunks", "kind_of_file", "n_chunks", "tidy"]
+__all__ = [
+    "CHUNK_ROWS",
+    "MISSING",
+    "Chunk",
+    "Conventions",
+    "ReadOptions",
+    "chunks",
+    "n_chunks",
+    "tidy",
+]
 
 CHUNK_ROWS = 100_000
 
 # Text that means a missing value.
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "?")
 
-_KINDS = {
-    **dict.fromkeys((".csv", ".tsv", ".txt"), "csv"),
-    **dict.fromkeys((".jsonl", ".ndjson", ".json"), "jsonl"),
-    **dict.fromkeys((".parquet", ".pq"), "parquet"),
-}
 _POLARS_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
-_BLOCK = 1 << 24  # bytes read at a time
-_MAX_BLANK = 1 << 26  # bytes of consecutive empty lines
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a text file is read. A model stores the options of its training table.
+    """How a file is read. A model stores the encoding and the missing values of its training table.
 
     Attributes
     ----------
     encoding : str
-        Text encoding of a CSV, TSV or JSON lines file.
+        Text encoding of a CSV, TSV or JSON lines file; "auto" to detect it.
     missing : tuple of str
-        Text that means a missing value in CSV and TSV; surrounding spaces are ignored.
+        Text that means a missing value in CSV, TSV, Excel and SQLite; surrounding spaces are ignored.
+    query : str, optional
+        SQL query whose result is the table, for a database.
+    sheet : str, optional
+        Sheet of an Excel file; None for the first one.
     """
 
-    encoding: str = "utf-8"
+    encoding: str = AUTO
     missing: tuple[str, ...] = MISSING
+    query: str | None = None
+    sheet: str | None = None
+
+
+@dataclass(frozen=True)
+class Conventions:
+    """How a CSV or TSV file is written: its separator, its decimal sign, and whether it needs a byte order mark."""
+
+    separator: str = ","
+    decimal: str = "."
+    mark: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,10 +84,16 @@ class Chunk:
         Returns the rows as a frame.
     place : callable
         Returns the position of a row, counted from 0: ``"t.csv, line 7"`` or ``"t.parquet, row 7"``.
+    share : float, optional
+        The fraction of its file up to the end of the chunk, if it is known.
+    conventions : Conventions, optional
+        How the file is written, if it is a CSV or TSV.
     """
 
     read: Callable[[], pl.DataFrame]
     place: Callable[[int], str] = lambda row: f"row {row + 1}"
+    share: float | None = None
+    conventions: Conventions | None = None
 
     def __call__(self) -> pl.DataFrame:
         """Read the rows."""
@@ -83,45 +108,28 @@ class Chunk:
             raise error.at(self.place(error.row)) from None
 
 
-def kind_of_file(path: Path) -> str:
-    """Return "csv", "jsonl" or "parquet", from the name of a file.
-
-    Examples
-    --------
-    >>> kind_of_file(Path("a.csv.gz")), kind_of_file(Path("b.parquet"))
-    ('csv', 'parquet')
-    """
-    name = path.name.lower()
-    kind = _KINDS.get(Path(name.removesuffix(".gz")).suffix)
-    if kind is None or (kind == "parquet" and name.endswith(".gz")):
-        raise ValueError(
-            f"{path.name}: unsupported file type; use .csv, .tsv, .txt or .jsonl (each also with .gz) or .parquet"
-        )
-    return kind
-
-
 def chunks(
-    source: Path | BinaryIO,
-    kind: str,
+    source: Path | BinaryIO | Sequence[Path],
+    kind: str | None = None,
     rows: int | None = CHUNK_ROWS,
     options: ReadOptions = ReadOptions(),  # noqa: B008  # immutable
     *,
     raw: bool = False,
 ) -> Iterator[Chunk]:
-    r"""Yield the chunks of a table; each reads its rows when it is called.
+    r"""Yield the chunks of a table, at least one; each reads its rows when it is called.
 
     Parameters
     ----------
-    source : path or binary file
-        The table; Parquet only from a path.
-    kind : {"csv", "jsonl", "parquet"}
-        Its format.
+    source : path, binary file or sequence of paths
+        The table, or its files in order; only CSV and JSON lines from a binary file.
+    kind : str, optional
+        Its format, as from `dplan.tables.sources.kind_of_file`; None to use the file name.
     rows : int or None
         Rows per chunk; the last chunk and chunks with very long rows may have fewer. None for one chunk.
     options : ReadOptions
-        How a text file is read.
+        How a file is read.
     raw : bool, default=False
-        Keep the spaces around the values of a CSV or TSV, and missing values surrounded by spaces.
+        Keep the spaces around the values of a text column, and missing values surrounded by spaces.
 
     Examples
     --------
@@ -131,25 +139,25 @@ def chunks(
     [['1', '2'], ['3']]
     """
     check_not_forked()
-    if kind == "parquet":
-        yield from _parquet_chunks(cast(Path, source), rows)
+    if isinstance(source, Sequence):
+        for i, path in enumerate(source):
+            for chunk in chunks(path, None, rows, options, raw=raw):
+                share = None if chunk.share is None else (i + chunk.share) / len(source)
+                yield replace(chunk, share=share)
         return
-    name = source.name if isinstance(source, Path) else "the input"
-    blocks = _text_blocks(source, name, options.encoding)
-    if kind == "jsonl":
-        for line, text in whole_rows(blocks, rows, name, header=False):
-            yield _json_chunk(name, line, text)
-        return
-    separators = "\t" if name.lower().removesuffix(".gz").endswith(".tsv") else ",;\t|"
-    pieces = whole_rows(blocks, rows, name, header=True)
-    names, separator = header_of(name, next(pieces)[1], separators)
-    for line, text in pieces:
-        yield _csv_chunk(name, names, separator, line, text, options.missing, raw)
+    kind = kind or kind_of_file(cast(Path, source))
+    if kind in _SCANS:
+        yield from _scanned_chunks(cast(Path, source), kind, rows)
+    elif kind in ("csv", "jsonl"):
+        yield from _text_chunks(source, kind, rows, options, raw)
+    else:
+        yield from _typed_chunks(cast(Path, source), kind, rows, options, raw)
 
 
-def n_chunks(source: Path | BinaryIO, kind: str, rows: int) -> int | None:
+def n_chunks(source: Path | BinaryIO, kind: str | None, rows: int) -> int | None:
     """Return the number of chunks if it is known in advance."""
-    return max(1, -(-_height(cast(Path, source)) // rows)) if kind == "parquet" else None
+    kind = kind or kind_of_file(cast(Path, source))
+    return max(1, -(-_height(cast(Path, source), kind) // rows)) if kind in _SCANS else None
 
 
 def tidy(texts: pl.Expr, missing: Sequence[str]) -> pl.Expr:
@@ -158,10 +166,34 @@ def tidy(texts: pl.Expr, missing: Sequence[str]) -> pl.Expr:
     return pl.when(~texts.is_in(missing)).then(texts)
 
 
+def _text_chunks(
+    source: Path | BinaryIO, kind: str, rows: int | None, options: ReadOptions, raw: bool
+) -> Iterator[Chunk]:
+    name = source.name if isinstance(source, Path) else "the input"
+    file = TextFile(source, name, options.encoding)
+    if kind == "jsonl":
+        for line, text in whole_rows(file.blocks(may_be_empty=True), rows, name, header=False):
+            yield replace(_json_chunk(name, line, text), share=file.share())
+        return
+    pieces = whole_rows(file.blocks(), rows, name, header=True)
+    separators = "\t" if uncompressed_name(name).endswith(".tsv") else ",;\t|"
+    names, separator = header_of(name, next(pieces)[1], separators)
+    conventions = None
+    first = next(pieces, (2, b""))  # a header without rows is a table without rows
+    for line, text in chain([first], pieces):
+        chunk = _csv_chunk(name, names, separator, line, text, options.missing, raw)
+        if conventions is None:
+            marked = file.has_mark or file.encoding != "utf-8"
+            conventions = Conventions(separator, decimal_of(text, separator), marked)
+        yield replace(chunk, share=file.share(), conventions=conventions)
+
+
 def _csv_chunk(
     name: str, names: list[str], separator: str, line: int, text: bytes, missing: tuple[str, ...], raw: bool
 ) -> Chunk:
     def read() -> pl.DataFrame:
+        if not text:
+            return pl.DataFrame(schema=dict.fromkeys(names, pl.String))
         table = parse(name, names, separator, line, text, missing)
         return table if raw else table.select(tidy(pl.all(), missing))
 
@@ -214,89 +246,74 @@ def _bad_json_line(name: str, line: int, text: bytes) -> str:
     return ""
 
 
-def _parquet_chunks(path: Path, rows: int | None) -> Iterator[Chunk]:
-    height = _height(path)
-    scan = pl.scan_parquet(path, glob=False)  # brackets and stars in a name are part of it
+def _scanned_chunks(path: Path, kind: str, rows: int | None) -> Iterator[Chunk]:
+    height = _height(path, kind)
+    scan = _SCANS[kind](path)
     check_names(path.name, scan.collect_schema().names())
+    step = rows or max(height, 1)
 
     def chunk(start: int) -> Chunk:
         return Chunk(
-            lambda: _collected(path, scan.slice(start, rows)),
+            lambda: _collected(path, kind, scan.slice(start, rows)),
             lambda row: f"{path.name}, row {start + row + 1}",
+            min(1.0, (start + step) / max(height, 1)),
         )
 
-    yield from map(chunk, range(0, max(height, 1), rows or max(height, 1)))
+    yield from map(chunk, range(0, max(height, 1), step))
 
 
-def _height(path: Path) -> int:
-    return int(_collected(path, pl.scan_parquet(path, glob=False).select(pl.len())).item())
+# Brackets and stars in a file name are part of it.
+_SCANS: dict[str, Callable[[Path], pl.LazyFrame]] = {
+    "parquet": lambda path: pl.scan_parquet(path, glob=False),
+    "arrow": lambda path: pl.scan_ipc(path, glob=False),
+}
 
 
-def _collected(path: Path, scan: pl.LazyFrame) -> pl.DataFrame:
+def _height(path: Path, kind: str) -> int:
+    return int(_collected(path, kind, _SCANS[kind](path).select(pl.len())).item())
+
+
+def _collected(path: Path, kind: str, scan: pl.LazyFrame) -> pl.DataFrame:
     try:
         return scan.collect()
     except _POLARS_ERRORS as error:
-        raise ValueError(f"{path.name} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
+        raise ValueError(
+            f"{path.name} cannot be read as {kind.capitalize()}: {str(error).splitlines()[0]}"
+        ) from error
 
 
-def _text_blocks(source: Path | BinaryIO, name: str, encoding: str) -> Iterator[bytes]:
-    """Yield a text file as blocks of UTF-8, without a byte order mark and trailing line breaks."""
+def _typed_chunks(
+    path: Path, kind: str, rows: int | None, options: ReadOptions, raw: bool
+) -> Iterator[Chunk]:
+    """Yield the chunks of an Excel file or a query, which are read here."""
+    if kind == "excel":
+        sheet = _sheet(path, options.sheet)
+        frames = sheet.iter_slices(rows or max(sheet.height, 1)) if sheet.height else iter([sheet])
+    else:
+        frames = query_frames(path, kind, options.query, rows or CHUNK_ROWS)
+    start = 0
+    for frame in frames:
+        check_names(path.name, frame.columns)
+        if not raw:
+            frame = frame.with_columns(tidy(pl.col(pl.String), options.missing).name.keep())
+        yield Chunk(partial(_same, frame), partial(_row_of, path.name, start))
+        start += frame.height
+
+
+def _same(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame
+
+
+def _row_of(name: str, start: int, row: int) -> str:
+    return f"{name}, row {start + row + 1}"
+
+
+def _sheet(path: Path, sheet: str | None) -> pl.DataFrame:
     try:
-        b"".decode(encoding)  # rejects codecs that are not text encodings, such as zlib
-        decoder = codecs.getincrementaldecoder(encoding)()
-    except LookupError:
-        raise ValueError(f"unknown encoding {encoding!r}; try utf-8, utf-16 or cp1252") from None
-    lines, size, held, empty = 0, 0, b"", True
-    for block in _blocks(source, name):
-        if (
-            size == 0
-            and "utf8" in encoding.lower().replace("-", "")
-            and block[:2] in (b"\xff\xfe", b"\xfe\xff")
-        ):
-            raise ValueError(
-                f"{name} is encoded in UTF-16; pass its encoding (--encoding utf-16), or save it as UTF-8"
-            )
-        try:
-            text = decoder.decode(block, final=not block)
-        except UnicodeDecodeError as error:
-            line = lines + error.object.count(b"\n", 0, error.start) + 1
-            byte = size + len(block) - len(error.object) + error.start + 1
-            raise ValueError(
-                f"{name}, line {line}, byte {byte:,} of the file: 0x{error.object[error.start]:02x} is not valid "
-                f"{encoding}; save the file as UTF-8, or pass its encoding (--encoding), such as cp1252"
-            ) from error
-        if "\0" in text:
-            line = lines + text.count("\n", 0, text.index("\0")) + 1
-            raise ValueError(
-                f"{name}, line {line}: null byte, so this is not a text file; check the file name"
-            )
-        data = held + (text if size else text.removeprefix("\ufeff")).encode()
-        lines, size = lines + text.count("\n"), size + len(block)
-        body = data.rstrip(b"\r\n")
-        held = data[len(body) :]
-        empty = empty and not body.strip()
-        if len(held) > _MAX_BLANK:
-            raise ValueError(
-                f"{name} contains more than {_MAX_BLANK >> 20} MB of empty lines up to line {lines}"
-            )
-        if body:
-            yield body
-    if empty:
-        raise ValueError(f"{name} is empty; expected a header line and rows")
-
-
-def _blocks(source: Path | BinaryIO, name: str) -> Iterator[bytes]:
-    """Yield the bytes of a file, decompressed; the last block is empty."""
-    opened: BinaryIO = source if not isinstance(source, Path) else source.open("rb")
+        import fastexcel  # noqa: F401  # polars reads Excel files with it
+    except ModuleNotFoundError as error:
+        raise ImportError("Excel files need fastexcel; run  pip install 'dplan-ad[excel]'") from error
     try:
-        file = opened
-        if isinstance(source, Path) and source.name.lower().endswith(".gz"):
-            file = cast(BinaryIO, gzip.GzipFile(fileobj=opened))
-        while block := file.read(_BLOCK):
-            yield block
-        yield b""
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ValueError(f"{name} is a damaged gzip file: {error}") from error
-    finally:
-        if isinstance(source, Path):
-            opened.close()
+        return pl.read_excel(path, sheet_name=sheet, infer_schema_length=None, raise_if_empty=False)
+    except Exception as error:  # fastexcel has its own errors
+        raise ValueError(f"{path.name} cannot be read as Excel: {str(error).splitlines()[0]}") from error

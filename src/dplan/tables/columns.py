@@ -294,5 +294,6 @@ def as_fitted(column: Column, series: pl.Series) -> pl.Series:
             row,
             f"{shown(series[row])} is not a {column.kind}, but the column was a {column.kind} column in training; "
             "fix it, or leave it empty",
+            rows=tuple(bad.arg_true()),
         )
     return values

@@ -66,6 +66,7 @@ def check_values(series: pl.Series) -> None:
             series.name,
             row,
             f"{series[row]} is not finite; replace it with a number, or leave it empty",
+            rows=tuple(series.is_infinite().arg_true()),
         )
     if series.dtype in (pl.Date, pl.Datetime, pl.Duration):
         per_day = _PER_DAY[getattr(series.dtype, "time_unit", "days")]
@@ -73,4 +74,5 @@ def check_values(series: pl.Series) -> None:
         outside = ~series.to_physical().is_between(first, last)
         if outside.any():
             row = int(outside.arg_max() or 0)
-            raise CellError(series.name, row, "date outside the years 1 to 9999; fix it, or leave it empty")
+            problem = "date outside the years 1 to 9999; fix it, or leave it empty"
+            raise CellError(series.name, row, problem, rows=tuple(outside.arg_true()))

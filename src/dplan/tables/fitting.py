@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -86,7 +86,7 @@ def fit_table(
     for column in preparation.columns_:
         kinds[column.kind] = kinds.get(column.kind, 0) + 1
     summary = {
-        "rows": table.features.height,
+        "rows": table.n_rows or table.features.height,
         "labels": table.counts(),
         "checked_normal": table.n_checked,
         "label": table.label,
@@ -101,9 +101,14 @@ def fit_table(
         },
     }
     if table.values is not None:
-        summary["label_values"] = {"anomaly": table.classes[1:], "normal": table.values.normal or ()}
-    if table.options != ReadOptions():
-        summary["reading"] = asdict(table.options)
+        summary["label_values"] = {
+            "anomaly": list(table.classes[1:]),
+            "normal": list(table.values.normal or ()),
+        }
+    if table.n_rows is not None:
+        summary["sampled"] = table.features.height
+    if replace(table.options, query=None, sheet=None) != ReadOptions():
+        summary["reading"] = {"encoding": table.options.encoding, "missing": list(table.options.missing)}
     return assemble(
         detector,
         preparation,
@@ -112,7 +117,7 @@ def fit_table(
         summary,
         rng,
         lambda rows: row_keys(table.ids[rows] if table.ids.width else table.ids, X[rows]),
-        partial(row_name, table.ids),
+        partial(row_name, table),
     )
 
 
@@ -140,16 +145,21 @@ def assemble(
     return TableModel(detector, preparation, background, known_rows, known_classes, summary, checked_rows)
 
 
-def row_name(ids: pl.DataFrame, row: int) -> str:
-    """Return the id of a training row, or its number if it has none."""
+def row_name(table: LabelledTable, row: int) -> str:
+    """Return the id of a training row, or its number in the file if it has none."""
+    ids = table.ids
     found = [str(value) for value in (ids.row(row) if ids.width else ()) if value is not None]
-    return ", ".join(found) or f"training row {row + 1}"
+    number = row if table.positions is None else int(table.positions[row])
+    return ", ".join(found) or f"training row {number + 1}"
 
 
 def _fit_preparation(table: LabelledTable, max_levels: int) -> tuple[TablePreparer, dict[str, str]]:
     """Fit the preparation without the columns that it drops, so that new tables need not have them."""
-    features = table.features
-    preparation = TablePreparer(max_levels=max_levels, meanings=table.meanings).fit(features)
+    features = rows = table.features
+    if table.extremes is not None:
+        # Ranges and levels are those of the whole table, even if the features are a sample.
+        rows = pl.concat([features, table.extremes], how="diagonal_relaxed")
+    preparation = TablePreparer(max_levels=max_levels, meanings=table.meanings).fit(rows)
     dropped = {column.name: column.reason for column in preparation.columns_ if column.kind == "dropped"}
     if len(dropped) == features.width:
         reasons = "; ".join(f"{shown(name)}: {reason}" for name, reason in list(dropped.items())[:10])

@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 
 from dplan.exceptions import CellError, shown
 
-__all__ = ["LabelValues", "as_text", "as_texts", "described", "listed", "read_labels"]
+__all__ = [
+    "LabelValues",
+    "as_text",
+    "as_texts",
+    "described",
+    "has_verdict",
+    "listed",
+    "read_labels",
+    "verdicts_of",
+]
 
 _SHOWN = 10  # values listed in a message
 
@@ -131,6 +140,45 @@ def read_labels(
     every = dict.fromkeys([*values.every(), *known])
     found = replace(values, found={value: spellings.get(key(value), {}) for value in every})
     return _checked(labels, y, partial), ("unlabelled", *known), found
+
+
+def verdicts_of(labels: pl.Series, values: LabelValues | None) -> NDArray[np.int64]:
+    """Return 1, -1 or 0 for rows that `read_labels` may call anomalous, normal or unlabelled if it sees all rows.
+
+    Examples
+    --------
+    >>> verdicts_of(pl.Series(["fraud", "OK", "open", None]), LabelValues(("fraud",), ("ok",))).tolist()
+    [1, -1, 0, 0]
+    >>> verdicts_of(pl.Series(["2", "-1", "0", "false", ""]), None).tolist()
+    [1, -1, 0, 0, 0]
+    """
+    texts = as_texts(labels)
+    if values is None:
+        texts = texts.str.to_lowercase().str.replace(r"^(-?\d+)\.0+$", "$1")
+        values = LabelValues(normal=("-1",), unlabelled=("0", "false"))
+    key, every = values.key(), ((0, values.unlabelled), (-1, values.normal), (1, values.anomaly))
+    meanings = {key(value): code for code, given in every for value in given or ()}
+    other = 1 if values.anomaly is None else 0
+    codes = {text: meanings.get(key(text), other) for text in texts.drop_nulls().unique().to_list()}
+    return texts.replace_strict(codes, default=0, return_dtype=pl.Int64).fill_null(0).to_numpy()
+
+
+def has_verdict(labels: pl.Series, summary: Mapping[str, Any]) -> NDArray[np.bool_]:
+    """Return which rows have a verdict, by the values that had one in the training of a model with this summary.
+
+    Examples
+    --------
+    >>> summary = {"labels": {"unlabelled": 9, "fraud": 1}, "label_values": {"anomaly": ["fraud"], "normal": ["ok"]}}
+    >>> has_verdict(pl.Series(["Fraud", "ok", "open", "", None]), summary).tolist()
+    [True, True, False, False, False]
+    >>> has_verdict(pl.Series([2.0, -1.0, 0.0, None]), {"labels": {"unlabelled": 9, "1": 1}}).tolist()
+    [True, True, False, False]
+    """
+    classes = tuple(summary.get("labels", {}))[1:]
+    values = None
+    if "label_values" in summary or not all(name.isdigit() for name in classes):
+        values = LabelValues(classes, tuple(summary.get("label_values", {}).get("normal", ())))
+    return verdicts_of(labels, values).astype(np.bool_)
 
 
 def _check_given(

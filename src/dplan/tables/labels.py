@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import difflib
-import io
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan.tables.chunks import MISSING, ReadOptions, kind_of_file
+from dplan.tables.chunks import MISSING, ReadOptions
 from dplan.tables.columns import kind_of
+from dplan.tables.decoding import AUTO
 from dplan.tables.frames import as_frame
-from dplan.tables.label_values import LabelValues, listed, read_labels
-from dplan.tables.reading import located, read_understood
+from dplan.tables.label_values import LabelValues, listed, read_labels, verdicts_of
+from dplan.tables.mistakes import OnError, Tolerated
+from dplan.tables.reading import Source, as_text, kind_of_source, located, name_of, source_of
+from dplan.tables.sampling import read_sample
 from dplan.tables.understanding.deciding import Given
 from dplan.tables.understanding.meaning import Meaning
 
@@ -49,6 +51,14 @@ class LabelledTable:
         What the values of the label column mean, if that was given.
     meanings : mapping
         What the text columns of the file mean.
+    positions : ndarray of int, optional
+        The position of each row in the file, from 0.
+    n_rows, n_normal : int, optional
+        Rows and checked normal rows of the file, if these rows are a sample.
+    extremes : polars.DataFrame, optional
+        Rows that have the ranges and levels of the whole file, if these rows are a sample.
+    mistakes : polars.DataFrame, optional
+        Rows of the file with cells that cannot be used.
     """
 
     features: pl.DataFrame = field(repr=False)
@@ -57,23 +67,46 @@ class LabelledTable:
     ids: pl.DataFrame = field(repr=False)
     label: str
     options: ReadOptions = field(default=ReadOptions(), repr=False)
-    source: tuple[Path | BinaryIO, str] | None = field(default=None, repr=False)
+    source: tuple[Source, str] | None = field(default=None, repr=False)
     values: LabelValues | None = field(default=None, repr=False)
     meanings: Mapping[str, Meaning] = field(default_factory=dict, repr=False)
+    positions: NDArray[np.int64] | None = field(default=None, repr=False)
+    n_rows: int | None = None
+    n_normal: int | None = None
+    extremes: pl.DataFrame | None = field(default=None, repr=False)
+    mistakes: pl.DataFrame | None = field(default=None, repr=False)
 
     def located(self) -> AbstractContextManager[None]:
         """Add the position in the file to errors about a cell."""
-        return located(*self.source, self.options) if self.source else nullcontext()
+        return located(*self.source, self.options, self.positions) if self.source else nullcontext()
 
     def counts(self) -> dict[str, int]:
-        """Rows per class, without checked normal rows."""
+        """Rows per class, without checked normal rows; of a sample, those of the whole file."""
         sizes = np.bincount(self.y[self.y >= 0], minlength=len(self.classes))
+        if self.n_rows is not None:
+            sizes[0] = self.n_rows - self.n_checked - sizes[1:].sum()
         return {name: int(size) for name, size in zip(self.classes, sizes, strict=True)}
 
     @property
     def n_checked(self) -> int:
-        """Rows that were checked and are normal."""
-        return int((self.y < 0).sum())
+        """Rows that were checked and are normal; of a sample, those of the whole file."""
+        return int((self.y < 0).sum()) if self.n_normal is None else self.n_normal
+
+    def with_rows(self, done: Tolerated[Any]) -> LabelledTable:
+        """Return the table with the rows and values that a step could use, and those that it could not."""
+        assert self.positions is not None  # it comes from a file
+        mistakes, positions = done.mistakes, self.positions
+        if mistakes.height:
+            numbers = positions[mistakes["dplan_row"].to_numpy() - 1] + 1
+            mistakes = mistakes.with_columns(pl.Series("dplan_row", numbers))
+        return replace(
+            self,
+            features=done.rows,
+            y=self.y[done.kept],
+            ids=self.ids[done.kept],
+            positions=positions[done.kept],
+            mistakes=mistakes,
+        )
 
     def kinds(self) -> dict[str, list[str]]:
         """Feature columns by kind: number, flag, date, text; dropped columns have only missing values."""
@@ -96,8 +129,13 @@ def from_table(
     missing: Sequence[str] = MISSING,
     text: Collection[str] = (),
     columns: Given | None = None,
-    encoding: str = "utf-8",
+    encoding: str = AUTO,
     kind: str | None = None,
+    query: str | None = None,
+    sheet: str | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    on_error: OnError = "fail",
 ) -> LabelledTable:
     """Split a table into features, labels and ids.
 
@@ -107,7 +145,7 @@ def from_table(
     Parameters
     ----------
     table : path, binary file or frame
-        A CSV, TSV, JSON lines (also gzipped) or Parquet file, a polars or pandas frame, or an Arrow table.
+        A file, a folder or a glob pattern, as in `read_table`; a polars or pandas frame, or an Arrow table.
     label : str
         The label column. Without `anomaly`, `normal` and `unlabelled` it must contain 0 or missing values for
         unlabelled rows, 1, 2, … for known anomalies and -1 for checked normal rows, or false and true.
@@ -132,10 +170,15 @@ def from_table(
     columns : mapping, optional
         How to understand columns of a file, if the decision from their values is wrong: column → ``{"kind": …}``, with
         the options of ``dplan fit --column``.
-    encoding : str, default="utf-8"
-        Text encoding of a CSV, TSV or JSON lines file.
-    kind : {"csv", "jsonl", "parquet"}, optional
-        Format of the file; None to use its name.
+    encoding, kind, query, sheet
+        How a file is read, as in `read_table`.
+    sample : int, optional
+        Read at most this many unlabelled rows and this many checked normal rows of a file, uniform samples, and all
+        known anomalies. By default, read all.
+    seed : int, default=0
+        Seed of the sample.
+    on_error : {"fail", "skip", "null"}, default="fail"
+        What to do about cells of a file that cannot be used: raise an error, skip their rows, or treat them as missing.
 
     Returns
     -------
@@ -152,19 +195,38 @@ def from_table(
     (['amount'], [1, 0, 0], ('unlabelled', 'fraud'))
     """
     ids, dropped = _names(id), _names(drop)
-    name, options = "the table", ReadOptions(encoding, tuple(missing))
-    source: tuple[Path | BinaryIO, str] | None = None
-    meanings: dict[str, Meaning] = {}
-    if isinstance(table, str | Path) or hasattr(table, "read"):
-        path = Path(table) if isinstance(table, str | Path) else io.BytesIO(table.read())
-        name = path.name if isinstance(path, Path) else "the input"
-        kind = kind or (kind_of_file(path) if isinstance(path, Path) else "csv")
+    name, options = "the table", ReadOptions(encoding, tuple(missing), query, sheet)
+    values = LabelValues.of(anomaly, normal, unlabelled)
+    more: dict[str, Any] = {}
+    if isinstance(table, str | Path | list) or hasattr(table, "read"):
+        found = source_of(cast(Any, table))
+        name, kind = name_of(found), kind or kind_of_source(found)
         # Labels can have any form, and an id such as 007 must be preserved.
-        kept = {label, *ids, *dropped, *text}
-        frame, meanings = read_understood(
-            path, missing=missing, text=kept, columns=columns, encoding=encoding, kind=kind
-        )
-        source = path, kind
+        aside = {label, *ids, *dropped}
+
+        def groups(rows: pl.DataFrame) -> NDArray[np.int64]:
+            _check_there(name, label, rows.columns)
+            return verdicts_of(rows[label], values)
+
+        drawn = read_sample(
+            found, kind, options, groups,
+            given={**as_text({*aside, *text}), **(columns or {})}, aside=aside, n_rows=sample, seed=seed,
+            on_error=on_error,
+        )  # fmt: skip
+        frame = drawn.rows
+        used = {name: meaning for name, meaning in drawn.meanings.items() if name not in aside}
+        more = {
+            "source": (found, kind),
+            "positions": drawn.positions,
+            "mistakes": drawn.mistakes,
+            "meanings": used,
+        }
+        if drawn.extremes is not None:
+            more |= {
+                "n_rows": drawn.n_rows,
+                "n_normal": drawn.n_in_groups.get(-1, 0),
+                "extremes": drawn.extremes,
+            }
     else:
         frame = as_frame(table)
     if frame.height == 0:
@@ -182,11 +244,12 @@ def from_table(
         )
     for series in features:
         kind_of(series)  # rejects unsupported types such as lists
-    values = LabelValues.of(anomaly, normal, unlabelled)
-    with located(*source, options) if source else nullcontext():
+    found_labels = LabelledTable(
+        features, np.empty(0, dtype=np.int64), (), frame.select(ids), label, options, **more
+    )
+    with found_labels.located():
         y, classes, values = read_labels(frame[label], values, partial=partial)
-    used = {name: meanings[name] for name in features.columns if name in meanings}
-    return LabelledTable(features, y, classes, frame.select(ids), label, options, source, values, used)
+    return replace(found_labels, y=y, classes=classes, values=values)
 
 
 def _names(given: str | Sequence[str]) -> tuple[str, ...]:

@@ -20,9 +20,11 @@ from dplan.exceptions import ModelFileError, shown
 from dplan.explain.explanation import Explanation, effects
 from dplan.persistence import model_file
 from dplan.tables.chunks import MISSING, ReadOptions
+from dplan.tables.decoding import AUTO
 from dplan.tables.frames import check_not_forked
-from dplan.tables.preparing import TablePreparer, TransformReport
+from dplan.tables.preparing import TablePreparer
 from dplan.tables.reasons import Evidence
+from dplan.tables.transform_report import TransformReport
 
 __all__ = ["TableModel", "load"]
 
@@ -85,7 +87,7 @@ class TableModel:
     def read_options(self) -> ReadOptions:
         """How text files are read by default: like the training table."""
         found = self.summary.get("reading", {})
-        return ReadOptions(found.get("encoding", "utf-8"), tuple(found.get("missing", MISSING)))
+        return ReadOptions(found.get("encoding", AUTO), tuple(found.get("missing", MISSING)))
 
     def prepare(self, table: pl.DataFrame) -> Floats:
         """Return the prepared rows of a table; extra columns are ignored."""

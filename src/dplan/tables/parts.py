@@ -10,22 +10,36 @@ import hashlib
 import io
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dplan._kernels.perceptron import Floats
 from dplan._version import __version__
 from dplan.exceptions import NonFiniteScoreError
 from dplan.persistence.atomic import atomic_write
-from dplan.tables.chunks import Chunk, chunks
+from dplan.tables.chunks import Chunk, Conventions, ReadOptions, chunks
+from dplan.tables.drift import Drift
+from dplan.tables.label_values import has_verdict
+from dplan.tables.mistakes import OnError, tolerated
 from dplan.tables.model import TableModel
-from dplan.tables.preparing import TransformReport
+from dplan.tables.transform_report import TransformReport
 from dplan.tables.writing import check_types
 
-__all__ = ["Part", "Plan", "explain_rows", "highest", "reasons_for", "score_chunk", "score_file"]
+__all__ = [
+    "Part",
+    "Plan",
+    "explain_rows",
+    "highest",
+    "prepare_rows",
+    "reasons_for",
+    "score_chunk",
+    "score_file",
+]
 
 _REPORT = "report"  # in the metadata of a part: its TransformReport as JSON
 
@@ -35,9 +49,13 @@ class Part:
     """The scores of one chunk, in a file of the working folder."""
 
     name: str
-    rows: int
+    rows: int  # of the chunk
+    scored: int  # without those that are left out
     resumed: bool
     report: TransformReport
+    n_mistakes: int = 0
+    conventions: Conventions | None = None
+    drift: Drift = field(default_factory=Drift)
 
 
 @dataclass(frozen=True)
@@ -56,6 +74,10 @@ class Plan:
         Format of the output.
     n_explained, threshold : optional
         Which rows of a chunk may be explained later: this many of the highest scores, or those above a threshold.
+    on_error : {"fail", "skip", "null"}
+        What to do about cells that cannot be used.
+    labelled : str, optional
+        The label column, if rows with a label are left out.
     """
 
     folder: Path
@@ -65,6 +87,8 @@ class Plan:
     output_kind: str
     n_explained: int | None = None
     threshold: float | None = None
+    on_error: OnError = "fail"
+    labelled: str | None = None
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -85,6 +109,10 @@ class Plan:
         """Return the file with the rows of a part that may be explained."""
         return self.folder / f"rows-{name}.parquet"
 
+    def mistakes(self, name: str) -> Path:
+        """Return the file with the rows of a part that have cells that cannot be used."""
+        return self.folder / f"mistakes-{name}.parquet"
+
     def reasons(self, name: str, rows: NDArray[np.int64]) -> Path:
         """Return the file with the reasons of some rows of a part."""
         return self.folder / f"reasons-{hashlib.sha256(name.encode() + rows.tobytes()).hexdigest()}.parquet"
@@ -94,35 +122,71 @@ def score_chunk(model: TableModel, chunk: Chunk, plan: Plan) -> Part:
     """Score a chunk into the working folder, unless its scores already exist."""
     table = chunk()
     model.check_columns(table.columns)
-    for column in plan.keep:
+    label = [plan.labelled] if plan.labelled else []
+    for column in (*plan.keep, *label):
         if column not in table.columns:
+            use = "keep" if column in plan.keep else "look for labels in"
+            available = ", ".join(table.columns[:20])
             raise ValueError(
-                f"cannot keep column {column!r}: not in the table; available columns: {', '.join(table.columns[:20])}"
+                f"cannot {use} column {column!r}: not in the table; available columns: {available}"
             )
     kept = {name: str(i) for i, name in enumerate(plan.kept) if name in table.columns}
     check_types(table.select(list(kept)), plan.output_kind)
-    name = _digest(table.select(list(dict.fromkeys([*model.columns, *kept]))), plan)
+    used = [*model.columns, *kept, *label]
+    # A row that is skipped is written with all its columns.
+    name = _digest(table if plan.on_error == "skip" else table.select(list(dict.fromkeys(used))), plan)
     if plan.scores(name).exists():
-        counts = json.loads(pl.read_parquet_metadata(plan.scores(name))[_REPORT])
-        return Part(name, table.height, resumed=True, report=TransformReport(**counts))
-    scores, report = np.empty(0), TransformReport(0, {}, {})
-    if table.height:
-        with chunk.located():
-            scores, report = model.score_with_report(table)
+        noted = json.loads(pl.read_parquet_metadata(plan.scores(name))[_REPORT])
+        report, drift = TransformReport(**noted["report"]), Drift(**noted["drift"])
+        return Part(
+            name, table.height, noted["scored"], True, report, noted["mistakes"], chunk.conventions, drift
+        )
+    height = table.height
+    with chunk.located():
+        done = tolerated(table, partial(prepare_rows, model), plan.on_error)
+    table, rows, mistakes = done.rows, done.kept, done.mistakes
+    prepared, report = done.result
+    if plan.labelled:
+        without = np.flatnonzero(~has_verdict(table[plan.labelled], model.summary))
+        table, rows, prepared = table[without], rows[without], prepared[without]
+    try:
+        scores = model.detector.anomaly_score(prepared) if table.height else np.empty(0)
+    except NonFiniteScoreError as error:
+        raise NonFiniteScoreError(int(rows[error.row]), error.score) from None
+    drift = Drift.of(model, prepared) if table.height else Drift()
     chosen = plan.may_be_explained(scores)
+    # Before the scores: if the scores exist, so do these rows.
     if len(chosen):
-        # Before the scores: if the scores exist, so do these rows.
         _write(table.select(model.columns)[chosen], plan.rows(name))
+    if mistakes.height:
+        _write(mistakes, plan.mistakes(name))
     copied = [table[column].alias(position) for column, position in kept.items()]
-    found = [pl.Series("score", scores), pl.Series("percentile", model.percentile(scores))]
-    _write(pl.DataFrame([*copied, *found]), plan.scores(name), {_REPORT: json.dumps(asdict(report))})
-    return Part(name, table.height, resumed=False, report=report)
+    found = [
+        pl.Series("row", rows, dtype=pl.Int64),
+        pl.Series("score", scores),
+        pl.Series("percentile", model.percentile(scores)),
+    ]
+    noted = {
+        "report": asdict(report),
+        "drift": asdict(drift),
+        "scored": len(scores),
+        "mistakes": mistakes.height,
+    }
+    _write(pl.DataFrame([*copied, *found]), plan.scores(name), {_REPORT: json.dumps(noted)})
+    return Part(name, height, len(scores), False, report, mistakes.height, chunk.conventions, drift)
 
 
-def score_file(model: TableModel, path: str, plan: Plan, chunk_rows: int) -> list[Part]:
-    """Score the chunks of a Parquet file, one after the other."""
+def prepare_rows(model: TableModel, rows: pl.DataFrame) -> tuple[Floats, TransformReport]:
+    """Return prepared rows, possibly none, and what was unusual about them."""
+    if rows.height:
+        return model.prepare_with_report(rows)
+    return np.empty((0, model.background.shape[1]), dtype=np.float32), TransformReport(0, {}, {})
+
+
+def score_file(model: TableModel, path: str, plan: Plan, chunk_rows: int, options: ReadOptions) -> list[Part]:
+    """Score the chunks of a file, one after the other."""
     parts: list[Part] = []
-    for chunk in chunks(Path(path), "parquet", chunk_rows):
+    for chunk in chunks(Path(path), None, chunk_rows, options):
         try:
             parts.append(score_chunk(model, chunk, plan))
         except NonFiniteScoreError as error:
@@ -154,7 +218,8 @@ def highest(scores: NDArray[np.float64], n: int) -> NDArray[np.int64]:
 def _digest(table: pl.DataFrame, plan: Plan) -> str:
     """Return a digest of everything that the scores of a chunk depend on."""
     settings: Iterable[object] = (
-        plan.model, __version__, pl.__version__, plan.ids, plan.keep, plan.n_explained, plan.threshold,
+        plan.model, __version__, pl.__version__, plan.ids, plan.keep, plan.n_explained, plan.threshold, plan.on_error,
+        plan.labelled,
     )  # fmt: skip
     digest = hashlib.sha256(json.dumps(settings).encode())
     for column in table:

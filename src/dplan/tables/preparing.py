@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from dplan.exceptions import shown
 from dplan.tables.columns import Column, encode, fit_column, kind_of, scale
 from dplan.tables.date_features import fit_date, is_date, microseconds, write_date
 from dplan.tables.frames import as_frame, check_same_columns, is_frame
+from dplan.tables.transform_report import TransformReport
 from dplan.tables.understanding.meaning import Meaning
 
 __all__ = ["TablePreparer", "TransformReport"]
@@ -24,55 +25,6 @@ __all__ = ["TablePreparer", "TransformReport"]
 Table = Any  # a polars or pandas frame, an Arrow table, or anything that converts to a 2-D array
 
 _WORTH_THREADS = 10_000_000  # cells
-
-
-@dataclass(frozen=True)
-class TransformReport:
-    """Missing values and unseen levels found by a transform. Reports of several tables can be added.
-
-    Attributes
-    ----------
-    rows : int
-        Transformed rows.
-    missing : dict
-        Column → number of missing values, which are replaced by the mean of the training rows.
-    unseen : dict
-        Column → number of values with a level unseen in training, which are encoded as zeros.
-    retyped : dict
-        Column that was text in the training rows → its kind now.
-
-    Examples
-    --------
-    >>> report = TransformReport(2, {"a": 2}, {"b": 1}) + TransformReport(1, {"a": 1}, {})
-    >>> report.useless()
-    {'a': 'all values are missing'}
-    """
-
-    rows: int
-    missing: dict[str, int]
-    unseen: dict[str, int]
-    retyped: Mapping[str, str] = field(default_factory=dict)
-
-    def __add__(self, other: TransformReport) -> TransformReport:
-        missing, unseen = (
-            {name: one.get(name, 0) + two.get(name, 0) for name in one | two}
-            for one, two in ((self.missing, other.missing), (self.unseen, other.unseen))
-        )
-        retyped = {**self.retyped, **other.retyped}
-        return TransformReport(self.rows + other.rows, missing, unseen, retyped)
-
-    def useless(self) -> dict[str, str]:
-        """Return the columns without information about these rows, with the reasons."""
-        found = {}
-        for name in {**self.missing, **self.unseen, **self.retyped}:
-            n_missing, n_unseen = self.missing.get(name, 0), self.unseen.get(name, 0)
-            if name in self.retyped:
-                found[name] = f"was text in training, is a {self.retyped[name]} column now"
-            elif n_missing == self.rows:
-                found[name] = "all values are missing"
-            elif n_missing + n_unseen == self.rows:
-                found[name] = "no value occurred in training"
-        return found
 
 
 class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -217,7 +169,12 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         kinds = {s.name: kind_of(s) for s, c in zip(frame, self.columns_, strict=True) if c.kind == "text"}
         retyped = {name: kind for name, kind in kinds.items() if kind not in ("text", "dropped")}
-        return by_column.T, TransformReport(frame.height, missing, unseen, retyped)
+        outside: dict[str, int] = {}
+        for column, end in zip(self.columns_, ends, strict=True):
+            own = by_column[end - column.width : end]
+            if column.kind != "text" and own.size and (own.max() > 2 or own.min() < -1):
+                outside[column.name] = int(((own > 2) | (own < -1)).any(axis=0).sum())
+        return by_column.T, TransformReport(frame.height, missing, unseen, retyped, outside)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
         """Return the names of the features: the column's name, or ``column=level`` for text.

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
@@ -24,62 +23,66 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan.exceptions import NonFiniteScoreError
-from dplan.persistence.atomic import atomic_write
-from dplan.persistence.claim import claimed
+from dplan.persistence.claim import check_new, claimed
+from dplan.tables.assembling import (
+    Options,
+    decide,
+    output_columns,
+    scored_rows,
+    write_errors,
+    write_output,
+)
 from dplan.tables.chunks import CHUNK_ROWS, Chunk, ReadOptions, chunks, n_chunks
+from dplan.tables.drift import Drift
+from dplan.tables.mistakes import errors_file
 from dplan.tables.model import TableModel
-from dplan.tables.parts import Part, Plan, explain_rows, highest, score_chunk, score_file
+from dplan.tables.parts import Part, Plan, explain_rows, score_chunk, score_file
 from dplan.tables.reading import unchanged
+from dplan.tables.transform_report import TransformReport
 from dplan.tables.workers import Run, in_threads, on_cluster
-from dplan.tables.writing import check_folder, output_names, write_folder, write_rows
+from dplan.tables.writing import check_folder, conventions_of_output, part_name, write_folder
 
 __all__ = ["Options", "Outcome", "score_table"]
 
+_DIGITS = 6  # of scores in text
 _EXPLAINED_AT_A_TIME = 1_000  # rows: an interrupted run repeats at most so many per worker
 
 Progress = Callable[[str, int, int | None], None]
 
 
 @dataclass(frozen=True)
-class Options:
-    """Options for the output of scoring.
+class Outcome:
+    """Summary of a scored table.
 
     Attributes
     ----------
-    keep : tuple of str
-        Columns to copy in addition to the ids of the model. If there are neither, row numbers are written.
-    top : int, optional
-        Write only this many rows, the highest scores first.
-    budget : int, optional
-        Make this many rows with the highest scores alerts.
+    rows, alerts : int
+        Scored rows and alerts.
     threshold : float, optional
-        Make rows with at least this score alerts; without `budget` and `threshold`, the model's threshold is used.
-    explain : bool
-        Write the reasons for each of the `top` rows or, without `top`, for each alert.
+        The lowest score of an alert, unless a budget decides.
+    resumed : int
+        Chunks reused from an earlier run.
+    differences : dict
+        Columns that differ clearly from the training table, with the reasons.
+    mistakes : dict
+        Column → number of cells that could not be used.
+    errors : path, optional
+        The file with the rows that were left out because of them.
     """
-
-    keep: tuple[str, ...] = ()
-    top: int | None = None
-    budget: int | None = None
-    threshold: float | None = None
-    explain: bool = False
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Summary of a scored table: rows, alerts, chunks reused from an earlier run, and columns without information."""
 
     rows: int
     alerts: int
     threshold: float | None
     resumed: int
-    useless: dict[str, str]
+    differences: dict[str, str]
+    mistakes: dict[str, int] = field(default_factory=dict)
+    errors: Path | None = None
 
 
 def score_table(
     model: Path,
     source: Path | BinaryIO | Sequence[Path],
-    kind: str,
+    kind: str | None,
     output: Path | None,
     options: Options,
     *,
@@ -88,6 +91,7 @@ def score_table(
     chunk_rows: int = CHUNK_ROWS,
     n_jobs: int = 2,
     scheduler: str | None = None,
+    overwrite: bool = True,
     progress: Progress = lambda stage, done, total: None,
 ) -> Outcome:
     """Score a table into a file, a folder, or to standard output.
@@ -97,14 +101,14 @@ def score_table(
     model : path
         The model file.
     source : path, binary file or list of path
-        The table, or its Parquet files.
-    kind : {"csv", "jsonl", "parquet"}
-        Format of the table.
+        The table, or its files.
+    kind : str, optional
+        Format of the table, as from `dplan.tables.sources.kind_of_file`; None to use the file names.
     output : path or None
         File or folder to write; None for standard output.
     options : Options
         Options for the output.
-    output_kind : {"csv", "tsv", "jsonl", "parquet", "folder"}
+    output_kind : {"csv", "tsv", "jsonl", "parquet", "arrow", "folder"}
         Format of the output; "folder" for one Parquet file per input file.
     reading : ReadOptions, optional
         How a text file is read; None for the options of the training table.
@@ -113,7 +117,9 @@ def score_table(
     n_jobs : int
         Chunks scored at the same time, without a cluster.
     scheduler : str, optional
-        Address of a Dask scheduler. Input and output must be Parquet files on a file system that all machines share.
+        Address of a Dask scheduler. Input and output must be files on a file system that all machines share.
+    overwrite : bool
+        Replace the output if it exists; otherwise, that is an error.
     progress : callable
         Called with the name of the stage, the steps done and the total, if it is known.
 
@@ -126,46 +132,59 @@ def score_table(
     paths = [path for path in sources if isinstance(path, Path)]
     if output_kind == "folder":
         check_folder(output, paths, options.top)
-    with _working_folder(output, [model, *paths], output_kind == "folder", scheduler is not None) as folder:
+    is_folder, shared = output_kind == "folder", scheduler is not None
+    with _working_folder(output, [model, *paths], is_folder, shared, overwrite) as folder:
         content = Path(model).read_bytes()
         loaded = TableModel.load(content)
         plan = _plan(loaded, content, folder, options, output_kind)
+        read_as = reading or loaded.read_options
         workers: AbstractContextManager[Run] = (
             in_threads(loaded, n_jobs) if scheduler is None else on_cluster(scheduler, content)
         )
         with workers as run:
             with unchanged(paths):
                 if scheduler is None:
-                    read = partial(chunks, kind=kind, rows=chunk_rows, options=reading or loaded.read_options)
+                    read = partial(chunks, kind=kind, rows=chunk_rows, options=read_as)
                     totals = [n_chunks(source, kind, chunk_rows) for source in sources]
                     parts = _score_chunks(run, sources, read, totals, plan, progress)
                 else:
-                    parts = _score_files(run, paths, plan, chunk_rows, progress)
+                    parts = _score_files(run, paths, plan, chunk_rows, read_as, progress)
             every = [part for own in parts for part in own]
-            if not every:
-                raise ValueError("the table has a header but no rows")
-            rows = _rows(every, plan)
+            names = [path.name for path in paths] if len(paths) > 1 else [""]
+            rows = scored_rows(list(zip(names, parts, strict=True)), plan)
             threshold = loaded.threshold if options.threshold is None else options.threshold
-            alert, n_alerts, chosen = _decide(rows, threshold, options)
+            alert, n_alerts, chosen = decide(rows, threshold, options)
             added = {"alert": alert}
             if options.explain:
                 added["reasons"] = _explain(run, every, chosen, plan, progress)
-        columns = _columns(rows, plan, list(added))
-        if output_kind == "folder":
-            schema, start, frames = rows.drop("row").collect_schema(), 1, []
+        if is_folder:
+            columns = output_columns(rows, plan, ["row"], list(added))
+            schema, start, frames = rows.drop("index").collect_schema(), 0, []
             for own in parts:
-                frames.append(_rows(own, plan, start, schema).with_columns(**added).select(columns))
-                start += sum(part.rows for part in own)
-            write_folder(frames, [path.name for path in paths], output, folder)
+                frames.append(
+                    scored_rows([("", own)], plan, start, schema).with_columns(**added).select(columns)
+                )
+                start += sum(part.scored for part in own)
+            write_folder(frames, list(map(part_name, paths)), output, folder)
         else:
+            columns = output_columns(rows, plan, ["row"] if len(paths) < 2 else ["file", "row"], list(added))
             rows = rows.with_columns(**added)
             if options.top:
-                rows = rows.filter(pl.col("row").is_in((chosen + 1).tolist()))
-                rows = rows.sort(["score", "row"], descending=[True, False])
-            _write(rows.select(columns), output, output_kind, folder)
-    n_rows, resumed = sum(part.rows for part in every), sum(part.resumed for part in every)
-    useless = reduce(add, (part.report for part in every)).useless()
-    return Outcome(n_rows, n_alerts, None if options.budget else threshold, resumed, useless)
+                rows = rows.filter(pl.col("index").is_in(chosen.tolist()))
+                rows = rows.sort(["score", "index"], descending=[True, False])
+            found = next((part.conventions for part in every if part.conventions), None)
+            written_as = conventions_of_output(output_kind, found, options.separator, options.decimal)
+            if output_kind not in ("parquet", "arrow"):  # nobody reads sixteen digits
+                rows = rows.with_columns(pl.col("score").round_sig_figs(_DIGITS))
+            write_output(rows.select(columns), output, output_kind, written_as, folder)
+        mistakes, errors = write_errors(list(zip(names, parts, strict=True)), plan, output, overwrite)
+    n_rows, resumed = sum(part.scored for part in every), sum(part.resumed for part in every)
+    differences = reduce(add, (part.report for part in every), TransformReport(0, {}, {})).differences()
+    for column, drift in reduce(add, (part.drift for part in every), Drift()).strong(loaded).items():
+        differences.setdefault(column, f"drift {drift:.2f}")
+    return Outcome(
+        n_rows, n_alerts, None if options.budget else threshold, resumed, differences, mistakes, errors
+    )
 
 
 def _plan(model: TableModel, content: bytes, folder: Path, options: Options, output_kind: str) -> Plan:
@@ -182,6 +201,8 @@ def _plan(model: TableModel, content: bytes, folder: Path, options: Options, out
         "parquet" if output_kind == "folder" else output_kind,
         n_explained,
         threshold,
+        options.on_error,
+        model.summary.get("label") if options.skip_labelled else None,
     )
 
 
@@ -196,19 +217,23 @@ def _score_chunks(
     """Return the parts of each source."""
     total = None if None in totals else sum(n or 0 for n in totals)
     places: list[int] = []  # the source of each chunk
+    shares: list[float | None] = []  # of all sources, up to the end of each chunk
 
     def jobs() -> Iterator[tuple[Any, ...]]:
         for place, source in enumerate(sources):
             for chunk in read(source):
                 places.append(place)
+                shares.append(None if chunk.share is None else (place + chunk.share) / len(sources))
                 yield chunk, plan
 
     parts: list[list[Part]] = [[] for _ in sources]
     done = 0
+    progress("Scoring", 0, total)
     try:
         for done, part in enumerate(run(score_chunk, jobs()), start=1):
             parts[places[done - 1]].append(part)
-            progress("Scoring", done, total)
+            share = shares[done - 1]
+            progress("Scoring", done, max(done, round(done / share)) if total is None and share else total)
     except NonFiniteScoreError as error:
         rows_before = sum(part.rows for part in parts[places[done]])
         raise _named(error.after(rows_before), sources[places[done]]) from error
@@ -216,12 +241,12 @@ def _score_chunks(
 
 
 def _score_files(
-    run: Run, paths: list[Path], plan: Plan, chunk_rows: int, progress: Progress
+    run: Run, paths: list[Path], plan: Plan, chunk_rows: int, options: ReadOptions, progress: Progress
 ) -> list[list[Part]]:
-    """Return the parts of each Parquet file, each of which is scored by one worker."""
+    """Return the parts of each file, each of which is scored by one worker."""
     parts: list[list[Part]] = []
     try:
-        for own in run(score_file, [(str(path.resolve()), plan, chunk_rows) for path in paths]):
+        for own in run(score_file, [(str(path.resolve()), plan, chunk_rows, options) for path in paths]):
             parts.append(own)
             progress("Scoring", len(parts), len(paths))
     except NonFiniteScoreError as error:
@@ -233,78 +258,36 @@ def _named(error: NonFiniteScoreError, source: object) -> ValueError:
     return ValueError(f"{source.name}: {error}" if isinstance(source, Path) else str(error))
 
 
-def _rows(parts: list[Part], plan: Plan, first: int = 1, schema: pl.Schema | None = None) -> pl.LazyFrame:
-    """Return the rows of some parts, numbered; with a schema, they have its columns and types."""
-    scans = [pl.scan_parquet(plan.scores(part.name), glob=False) for part in parts]
-    if schema is not None:
-        scans.insert(0, pl.LazyFrame(schema=schema))
-    # Relaxed, because a column of JSON lines can have integers in one chunk, floats in the next, then only nulls.
-    return pl.concat(scans, how="diagonal_relaxed").with_row_index("row", offset=first)
-
-
-def _decide(rows: pl.LazyFrame, threshold: float, options: Options) -> tuple[pl.Expr, int, NDArray[np.int64]]:
-    """Return which rows are alerts, how many, and which rows, counted from 0, to explain or list."""
-    alert = pl.col("score") >= threshold
-    if options.top is None and options.budget is None:
-        if not options.explain:
-            return alert, int(rows.select(alert.sum()).collect().item()), np.empty(0, dtype=np.int64)
-        chosen = rows.filter(alert).select("row").collect()["row"].to_numpy().astype(np.int64) - 1
-        return alert, len(chosen), chosen
-    scores = rows.select("score").collect()["score"].to_numpy()
-    n_alerts = int((scores >= threshold).sum())
-    if options.budget is not None:
-        best = highest(scores, options.budget)
-        alert, n_alerts = pl.col("row").is_in((best + 1).tolist()), len(best)
-    return alert, n_alerts, np.sort(highest(scores, options.top or options.budget or 0))
-
-
 def _explain(
     run: Run, parts: list[Part], chosen: NDArray[np.int64], plan: Plan, progress: Progress
 ) -> pl.Expr:
     """Explain the chosen rows and return the column of reasons."""
-    ends = np.cumsum([part.rows for part in parts])
+    ends = np.cumsum([part.scored for part in parts])
     jobs: list[tuple[str, NDArray[np.int64], Plan]] = []
     for part, end in zip(parts, ends, strict=True):
-        own = chosen[np.searchsorted(chosen, end - part.rows) : np.searchsorted(chosen, end)]
+        own = chosen[np.searchsorted(chosen, end - part.scored) : np.searchsorted(chosen, end)]
         for start in range(0, len(own), _EXPLAINED_AT_A_TIME):
-            some = own[start : start + _EXPLAINED_AT_A_TIME] - (end - part.rows)
+            some = own[start : start + _EXPLAINED_AT_A_TIME] - (end - part.scored)
             jobs.append((part.name, some, plan))
     for done, _ in enumerate(run(explain_rows, jobs), start=1):
         progress("Explaining", done, len(jobs))
     files = [plan.reasons(name, some) for name, some, _ in jobs]
     reasons = [pl.read_parquet(file, glob=False)["reasons"] for file in files]
     texts = pl.concat([pl.Series("reasons", [], dtype=pl.String), *reasons])
-    return pl.col("row").replace_strict(chosen + 1, texts, default="", return_dtype=pl.String)
-
-
-def _columns(rows: pl.LazyFrame, plan: Plan, added: list[str]) -> list[pl.Expr]:
-    """Return the columns of the output."""
-    found = rows.collect_schema()
-    kept = {str(i): name for i, name in enumerate(plan.kept) if str(i) in found} or {"row": "row"}
-    ours = output_names(kept.values(), ("score", "percentile", *added))
-    return [pl.col(column).alias(name) for column, name in {**kept, **ours}.items()]
-
-
-def _write(rows: pl.LazyFrame, output: Path | None, kind: str, folder: Path) -> None:
-    if output is not None:
-        with atomic_write(output, scratch=folder) as temporary:
-            write_rows(rows, temporary, kind)
-        return
-    whole = folder / "whole"
-    write_rows(rows, whole, kind)
-    with whole.open("rb") as file:
-        shutil.copyfileobj(file, sys.stdout.buffer)
-    sys.stdout.flush()
+    return pl.col("index").replace_strict(chosen, texts, default="", return_dtype=pl.String)
 
 
 @contextmanager
-def _working_folder(output: Path | None, inputs: list[Path], is_folder: bool, shared: bool) -> Iterator[Path]:
+def _working_folder(
+    output: Path | None, inputs: list[Path], is_folder: bool, shared: bool, overwrite: bool
+) -> Iterator[Path]:
     """Claim the output and yield a folder for its parts: kept if the run is interrupted, removed at the end."""
     if output is None:
         with TemporaryDirectory(prefix="dplan-") as temporary:
             yield Path(temporary)
         return
-    with claimed(output, inputs, folder=is_folder) as target:
+    with claimed(output, inputs, folder=is_folder, overwrite=overwrite) as target:
+        check_new(errors_file(output), overwrite)
         folder = target.with_name(f".{target.name}.parts")
         # Private, because it contains rows of the table, unless other machines need it.
         folder.mkdir(0o777 if shared else 0o700, exist_ok=True)
@@ -312,8 +295,13 @@ def _working_folder(output: Path | None, inputs: list[Path], is_folder: bool, sh
             leftover.unlink()
         try:
             yield folder
-        except BaseException:
-            if not any(folder.glob("part-*")):  # nothing to resume
+        except BaseException as error:
+            n_parts = len(list(folder.glob("part-*")))
+            if n_parts:
+                error.add_note(
+                    f"{n_parts:,} scored chunks are kept: run the same command again to reuse them."
+                )
+            else:
                 shutil.rmtree(folder)
             raise
         shutil.rmtree(folder)

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from dplan.exceptions import shown
 
-__all__ = ["check_names", "header_of", "line_of_row", "parse", "row_ends", "whole_rows"]
+__all__ = ["check_names", "decimal_of", "header_of", "line_of_row", "parse", "row_ends", "whole_rows"]
 
 _LONGEST_ROW = 1 << 26  # bytes
+_SNIFFED = 1 << 16  # bytes that tell the decimal sign
 _LONGEST_NAME = 1_000  # characters
 _CHUNK_BYTES = 1 << 26  # a chunk ends when it has so many, even if it has few rows
 _QUOTE, _LINE_FEED, _CARRIAGE_RETURN = b'"\n\r'
@@ -126,6 +127,30 @@ def header_of(name: str, text: bytes, separators: str) -> tuple[list[str], str]:
             "add a line with column names"
         )
     return names, separator
+
+
+def decimal_of(text: bytes, separator: str) -> str:
+    r"""Return the decimal sign of the numbers in some rows: the one that is more common.
+
+    A sign with three digits after it may separate thousands and does not count.
+
+    Examples
+    --------
+    >>> decimal_of(b"1.234,5;x\n12,50;14.01.2024\n", ";"), decimal_of(b"1,5\n2.5,7\n", ",")
+    (',', '.')
+    """
+    around = re.escape(separator.encode())
+    before = {
+        ",": b'"' if separator == "," else b'(?:^|["\n' + around + b"])",
+        ".": b'(?:^|["\n' + around + b"])",
+    }
+    n_found = {}
+    for sign, other in ((",", "."), (".", ",")):
+        cell = rb" ?[-+(]?\d[\d%s]*%s(?:\d{1,2}|\d{4,})(?=[\s)%%\"%s]|$)" % (
+            re.escape(other.encode()), re.escape(sign.encode()), around,
+        )  # fmt: skip
+        n_found[sign] = len(re.findall(before[sign] + cell, text[:_SNIFFED]))
+    return "," if n_found[","] > n_found["."] else "."
 
 
 def check_names(name: str, names: list[str]) -> None:

@@ -183,7 +183,7 @@ def as_verdicts(model: TableModel, table: LabelledTable | Verdicts) -> Verdicts:
     with table.located():
         rows = model.prepare(table.features)
     ids = table.ids if table.ids.columns == list(model.summary.get("ids", ())) else table.ids.select()
-    names = [row_name(table.ids, row) for row in range(len(rows))]
+    names = [row_name(table, row) for row in range(len(rows))]
     return Verdicts(rows, table.y, table.classes, row_keys(ids, rows), ids.width > 0, names)
 
 

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-import glob
 import io
 import re
 import shutil
 from collections.abc import Collection, Iterable
-from fnmatch import fnmatch
 from pathlib import Path
 
 import polars as pl
 
 from dplan._version import __version__
 from dplan.persistence.atomic import replace_folder
-from dplan.persistence.claim import check_inputs
-from dplan.tables.chunks import kind_of_file
+from dplan.tables.chunks import Conventions
+from dplan.tables.decoding import uncompressed_name
 
 __all__ = [
     "check_folder",
     "check_types",
+    "conventions_of_output",
     "format_of_output",
     "neutralised",
     "output_names",
-    "parts_of",
+    "part_name",
     "write_folder",
     "write_rows",
 ]
+
+_OUTPUTS = {
+    **dict.fromkeys((".csv", ".txt"), "csv"),
+    **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".arrow", ".feather"), "arrow"),
+}
 
 _WRITTEN_BY = "dplan score"  # in the metadata of each Parquet file of an output folder, with the version
 
@@ -43,16 +49,16 @@ def format_of_output(path: Path) -> str:
     >>> format_of_output(Path("a.tsv")), format_of_output(Path("a.parquet"))
     ('tsv', 'parquet')
     """
-    if path.suffix.lower() == ".gz":
+    if uncompressed_name(path.name) != path.name.lower():
         raise ValueError(
             f"{path.name}: compressed text output is not supported; use .parquet, which is compressed"
         )
-    try:
-        return "tsv" if path.suffix.lower() == ".tsv" else kind_of_file(path)
-    except ValueError:
+    kind = "tsv" if path.suffix.lower() == ".tsv" else _OUTPUTS.get(path.suffix.lower())
+    if kind is None:
         raise ValueError(
-            f"{path.name}: unsupported file type; name the output .csv, .tsv, .jsonl or .parquet"
-        ) from None
+            f"{path.name}: unsupported file type; name the output .csv, .tsv, .jsonl, .parquet or .arrow"
+        )
+    return kind
 
 
 def check_types(table: pl.DataFrame, kind: str) -> None:
@@ -67,14 +73,41 @@ def check_types(table: pl.DataFrame, kind: str) -> None:
             ) from None
 
 
-def write_rows(rows: pl.LazyFrame, target: Path | io.BytesIO, kind: str) -> None:
+def conventions_of_output(
+    kind: str, found: Conventions | None, separator: str | None, decimal: str | None
+) -> Conventions:
+    """Return how to write a text output: like the input, unless a separator or decimal sign is given.
+
+    Examples
+    --------
+    >>> conventions_of_output("csv", Conventions(";", ",", mark=True), None, ".")
+    Conventions(separator=';', decimal='.', mark=True)
+    """
+    like = found or Conventions()
+    usual = "\t" if kind == "tsv" else "," if like.separator == "\t" else like.separator
+    return Conventions(separator or usual, decimal or like.decimal, like.mark)
+
+
+def write_rows(
+    rows: pl.LazyFrame,
+    target: Path | io.BytesIO,
+    kind: str,
+    conventions: Conventions = Conventions(),  # noqa: B008  # immutable
+) -> None:
     """Write rows in one of the formats."""
     if kind == "parquet":
         rows.sink_parquet(target)
+    elif kind == "arrow":
+        rows.sink_ipc(target)
     elif kind == "jsonl":
         rows.sink_ndjson(target)
     else:
-        neutralised(rows).sink_csv(target, separator="\t" if kind == "tsv" else ",")
+        neutralised(rows).sink_csv(
+            target,
+            separator=conventions.separator,
+            decimal_comma=conventions.decimal == ",",
+            include_bom=conventions.mark,
+        )
 
 
 def neutralised(rows: pl.LazyFrame) -> pl.LazyFrame:
@@ -116,50 +149,13 @@ def output_names(kept: Collection[str], ours: Iterable[str]) -> dict[str, str]:
     return names
 
 
-def parts_of(table: str, output: Path | None = None) -> list[Path] | None:
-    """Return the Parquet files of a folder or glob pattern, or None if `table` names a single file.
-
-    Parameters
-    ----------
-    table : str
-        A file, a folder or a glob pattern.
-    output : path, optional
-        The output, which must not overlap with the folder or match the pattern, or the next run would read it.
-
-    Examples
-    --------
-    >>> parts_of("payments.csv") is None
-    True
-    """
-    if Path(table).is_dir():
-        found = sorted(Path(table).glob("*.parquet"))
-        if output is not None:
-            check_inputs(output, [table])
-    elif any(sign in table for sign in "*?[") and not Path(table).exists():
-        found = sorted(Path(name) for name in glob.glob(table, recursive=True))
-        if output is not None and fnmatch(str(output.absolute()), str(Path(table).absolute())):
-            raise ValueError(
-                f"{output} matches the input pattern {table}, so the next run would read it; choose another output"
-            )
-    else:
-        return None
-    if not found:
-        raise FileNotFoundError(f"no Parquet files found in {table}")
-    for path in found:
-        if path.suffix != ".parquet":
-            raise ValueError(
-                f"{path} is not a Parquet file; a folder or pattern may only contain .parquet files"
-            )
-    return found
-
-
 def check_folder(output: Path | None, inputs: list[Path], top: int | None) -> None:
     """Raise an error if an output folder cannot be written without deleting other files."""
     if output is None:
         raise ValueError("a folder cannot be written to standard output")
     if top:
         raise ValueError("--top writes a single list; choose an output file such as top.csv")
-    names = [path.name for path in inputs]
+    names = [part_name(path) for path in inputs]
     if len(set(names)) < len(names):
         raise ValueError(
             "two input files have the same name; choose a single output file instead of a folder"
@@ -171,6 +167,17 @@ def check_folder(output: Path | None, inputs: list[Path], top: int | None) -> No
             )
 
 
+def part_name(path: Path) -> str:
+    """Return the name of the output for one file of a folder, without its suffix.
+
+    Examples
+    --------
+    >>> part_name(Path("parts/day-1.csv.gz"))
+    'day-1'
+    """
+    return path.name[: len(Path(uncompressed_name(path.name)).stem)]
+
+
 def write_folder(frames: list[pl.LazyFrame], names: list[str], output: Path | None, scratch: Path) -> None:
     """Write one Parquet file per part and replace the whole output folder in one step."""
     assert output is not None
@@ -178,7 +185,7 @@ def write_folder(frames: list[pl.LazyFrame], names: list[str], output: Path | No
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir()
     for name, frame in zip(names, frames, strict=True):
-        frame.sink_parquet(new / name, metadata={_WRITTEN_BY: __version__})
+        frame.sink_parquet(new / f"{name}.parquet", metadata={_WRITTEN_BY: __version__})
     replace_folder(new, output)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -13,10 +14,12 @@ from dplan._kernels.perceptron import Floats
 from dplan._kernels.scaling import scale_rows
 from dplan.exceptions import shown
 from dplan.tables.chunks import Chunk
+from dplan.tables.mistakes import OnError, tolerated
 from dplan.tables.model import TableModel
-from dplan.tables.preparing import TransformReport
+from dplan.tables.parts import prepare_rows
 from dplan.tables.report.distributions import MIN_ROWS, Feature, features
 from dplan.tables.report.known import Labels, TrainingRows
+from dplan.tables.transform_report import TransformReport
 
 __all__ = ["Feature", "Map", "ReportData", "report_data"]
 
@@ -72,7 +75,9 @@ class ReportData:
     training_share : float
         The fraction of the training rows that the table contains.
     useless : dict
-        Columns without information about this table, with the reasons.
+        Columns that differ clearly from the training table, with the reasons.
+    mistakes : polars.DataFrame
+        Rows with cells that cannot be used, as from `dplan.tables.mistakes.tolerated`.
     """
 
     scores: NDArray[np.float64] = field(repr=False)
@@ -93,6 +98,7 @@ class ReportData:
     skipped: int = 0
     training_share: float = 0.0
     useless: dict[str, str] = field(default_factory=dict)
+    mistakes: pl.DataFrame = field(default_factory=pl.DataFrame)
 
 
 def report_data(
@@ -106,6 +112,7 @@ def report_data(
     budget: int | None = None,
     threshold: float | None = None,
     skip_labelled: bool = False,
+    on_error: OnError = "fail",
 ) -> ReportData:
     """Score a table and compute the data of the report.
 
@@ -127,12 +134,14 @@ def report_data(
     threshold : float, optional
         Make rows with at least this score alerts; without `budget` and `threshold`, the model's threshold is used.
     skip_labelled : bool
-        Whether to leave out rows that are marked as anomalies.
+        Whether to leave out rows with a verdict: known anomalies and checked normal rows.
+    on_error : {"fail", "skip", "null"}
+        What to do about cells that cannot be used: raise an error, leave out their rows, or treat them as missing.
     """
     rng = np.random.default_rng(0)
     labels, training = Labels(model, label, anomaly), TrainingRows(model)
-    scores, truth, n_read = [np.empty(0)], [np.empty(0, dtype=bool)], 0
-    report = TransformReport(0, {}, {})
+    scores, truth, n_read, skipped = [np.empty(0)], [np.empty(0, dtype=bool)], 0, 0
+    report, mistakes = TransformReport(0, {}, {}), list[pl.DataFrame]()
     sample, highest = _Kept(_SAMPLE), _Kept(_HIGHEST)
     for chunk in table:
         frame = chunk()
@@ -146,12 +155,22 @@ def report_data(
             frame = frame.with_columns(pl.Series(_GIVEN, given[0], dtype=pl.String))
             truth.append(given[1])
             if skip_labelled:
-                frame, numbers = frame.filter(pl.Series(~given[1])), numbers[~given[1]]
+                judged = labels.judged(frame, given[1])
+                skipped += int(judged.sum())
+                frame, numbers = frame.filter(~judged), numbers[~judged]
         if frame.height == 0:
             continue
         with chunk.located():
-            prepared, met = model.prepare_with_report(frame)
-            found = model.detector.anomaly_score(prepared)
+            done = tolerated(frame, partial(prepare_rows, model), on_error)
+        if done.mistakes.height:
+            own = pl.Series("dplan_row", numbers[done.mistakes["dplan_row"].to_numpy() - 1])
+            mistakes.append(done.mistakes.with_columns(own).drop(_GIVEN, strict=False))
+        frame, numbers, (prepared, met) = done.rows, numbers[done.kept], done.result
+        if given is not None and not skip_labelled:
+            truth[-1] = truth[-1][done.kept]
+        if frame.height == 0:
+            continue
+        found = model.detector.anomaly_score(prepared)
         report = report + met
         training.add(prepared)
         scores.append(found)
@@ -160,6 +179,7 @@ def report_data(
     labels.check()
     if skip_labelled and labels.column is None:
         raise ValueError("the table has no label column, so labelled rows cannot be skipped")
+    bad = pl.concat(mistakes, how="diagonal_relaxed") if mistakes else pl.DataFrame()
     every, marks = np.concatenate(scores), np.concatenate(truth)
     level = model.threshold if threshold is None else threshold
     n_alerts = int((every >= level).sum())
@@ -167,7 +187,7 @@ def report_data(
         n_alerts = min(budget, len(every))
         level = float(np.sort(every)[-n_alerts]) if n_alerts else level
     if len(every) == 0:
-        return ReportData(every, level, keep=tuple(keep), skipped=int(marks.sum()))
+        return ReportData(every, level, keep=tuple(keep), skipped=skipped, mistakes=bad)
     rows, top = sample.frame, highest.frame[: max(n_shown, min(n_alerts, _HIGHEST))]
     prepared_top = model.prepare(top)
     alerts = prepared_top[: min(n_alerts, _HIGHEST)]
@@ -193,9 +213,10 @@ def report_data(
         else None,
         history=model.detector.history_,
         truth=None if labels.column is None or skip_labelled else marks,
-        skipped=int(marks.sum()) if skip_labelled else 0,
+        skipped=skipped,
         training_share=training.share,
-        useless=report.useless(),
+        useless=report.differences(),
+        mistakes=bad,
     )
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
 from dplan.exceptions import shown
+from dplan.tables.label_values import has_verdict, verdicts_of
 from dplan.tables.model import TableModel
 
 __all__ = ["Labels", "TrainingRows"]
@@ -34,6 +35,7 @@ class Labels:
 
     def __init__(self, model: TableModel, column: str | None, anomaly: Sequence[str]) -> None:
         self.column = column
+        self._summary = model.summary
         self._own = model.summary.get("label")
         self._required = column is not None
         self._given = list(anomaly)
@@ -62,6 +64,13 @@ class Labels:
         if self._given:
             self._found.update(dict(texts.value_counts().iter_rows()))
         return texts.to_list(), marked.to_numpy()
+
+    def judged(self, frame: pl.DataFrame, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which rows have a verdict, anomalous or normal, if some of them are marked as anomalies."""
+        labels = frame[self.column or ""]
+        if self.column == self._own:
+            return marked | has_verdict(labels, self._summary)
+        return marked if self._anomaly else marked | verdicts_of(labels, None).astype(np.bool_)
 
     def check(self) -> None:
         """Raise an error if a given label of anomalies was never found."""

@@ -202,6 +202,7 @@ class _Column:
             row,
             f"{shown(self.texts[row])} is not {what}, but {n_good:,} of {n_values:,} values are; fix it, {advice}"
             "or read the column as text (--text)",
+            rows=tuple(bad.arg_true()),
         )
 
 

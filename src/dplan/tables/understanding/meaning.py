@@ -116,6 +116,7 @@ class Meaning:
                 row,
                 f"{shown(texts[row])} is not {self.described()}, but the column was a {self.kind} column in training; "
                 "fix it, or leave it empty",
+                rows=tuple(bad.arg_true()),
             )
         return values
 

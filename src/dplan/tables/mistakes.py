@@ -1,0 +1,119 @@
+"""Rows with cells that cannot be used: stop, leave the rows out, or treat the cells as missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, Literal, TypeVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dplan.exceptions import CellError
+from dplan.tables.writing import neutralised
+
+__all__ = ["OnError", "Tolerated", "errors_file", "tolerated", "write_mistakes"]
+
+OnError = Literal["fail", "skip", "null"]
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Tolerated(Generic[Result]):
+    """What a step returned, and the rows that it could use.
+
+    Attributes
+    ----------
+    result : object
+        What the step returned.
+    rows : polars.DataFrame
+        The rows that it was given in the end.
+    kept : ndarray of int
+        Their positions in the frame, from 0.
+    mistakes : polars.DataFrame
+        The rows with cells that could not be used, if there are any, as text, after the columns ``dplan_row`` (from 1),
+        ``dplan_column`` and ``dplan_problem``.
+    """
+
+    result: Result
+    rows: pl.DataFrame
+    kept: NDArray[np.int64]
+    mistakes: pl.DataFrame
+
+
+def tolerated(
+    rows: pl.DataFrame, step: Callable[[pl.DataFrame], Result], on_error: OnError
+) -> Tolerated[Result]:
+    """Call a step with rows; as long as it raises a `CellError`, change the rows and call it again.
+
+    Parameters
+    ----------
+    rows : polars.DataFrame
+        The rows.
+    step : callable
+        Takes the rows; it may be called several times.
+    on_error : {"fail", "skip", "null"}
+        Raise the error, leave out the rows, or replace the cells by missing values.
+
+    Examples
+    --------
+    >>> def total(rows):
+    ...     bad = rows["a"].cast(pl.Int64, strict=False).is_null() & rows["a"].is_not_null()
+    ...     if bad.any():
+    ...         raise CellError("a", bad.arg_max(), "not a number", rows=tuple(bad.arg_true()))
+    ...     return rows["a"].cast(pl.Int64).sum()
+    >>> done = tolerated(pl.DataFrame({"a": ["1", "x", "3"]}), total, "skip")
+    >>> done.result, done.kept.tolist(), done.mistakes.rows()
+    (4, [0, 2], [(2, 'a', 'not a number', 'x')])
+    """
+    kept = np.arange(rows.height)
+    mistakes: list[pl.DataFrame] = []
+    while True:
+        try:
+            result = step(rows)
+        except CellError as error:
+            if on_error == "fail":
+                raise
+            bad = np.zeros(rows.height, dtype=np.bool_)
+            bad[list(error.rows)] = True
+            mistakes.append(_described(rows.filter(bad), kept[bad], error.column, error.problem))
+            if on_error == "skip":
+                rows, kept = rows.filter(~bad), kept[~bad]
+            else:
+                rows = rows.with_columns(
+                    pl.when(~pl.Series(bad)).then(pl.col(error.column)).alias(error.column)
+                )
+        else:
+            found = pl.concat(mistakes).sort("dplan_row", maintain_order=True) if mistakes else pl.DataFrame()
+            return Tolerated(result, rows, kept, found)
+
+
+def errors_file(output: Path) -> Path:
+    """Return the file for the rows that were left out, beside an output.
+
+    Examples
+    --------
+    >>> errors_file(Path("scored.parquet")).name
+    'scored.errors.csv'
+    """
+    return output.with_name(f"{output.stem or output.name}.errors.csv")
+
+
+def write_mistakes(mistakes: pl.DataFrame, path: Path) -> None:
+    """Write the rows that were left out as CSV."""
+    neutralised(mistakes.lazy()).collect().write_csv(path)
+
+
+def _described(rows: pl.DataFrame, kept: NDArray[np.int64], column: str, problem: str) -> pl.DataFrame:
+    texts = [series.cast(pl.String) for series in rows if not series.dtype.is_nested()]
+    return pl.DataFrame(
+        [
+            pl.Series("dplan_row", kept + 1),
+            pl.Series("dplan_column", [column] * rows.height),
+            pl.Series("dplan_problem", [problem] * rows.height),
+            *(series for series in texts if not series.name.startswith("dplan_")),
+        ]
+    )
