@@ -58,7 +58,7 @@ def export(
     from dplan.review.labels import export_labels
     from dplan.review.log import read_log
     from dplan.review.rows import TableFile
-    from dplan.tables.chunks import kind_of_file
+    from dplan.tables.sources import kind_of_file
 
     records = read_log(log)
     sessions = [record for record in records if record["kind"] == "session"]

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from dplan.review.rows import TableFile
-from dplan.tables.chunks import ReadOptions, kind_of_file
+from dplan.tables.chunks import ReadOptions
 from dplan.tables.frames import as_frame
 from dplan.tables.model import TableModel
+from dplan.tables.sources import kind_of_file
 
 __all__ = ["as_file", "as_model_file"]
 
