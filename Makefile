@@ -16,6 +16,9 @@ demo: .venv/.for-use
 	$(BIN)/dplan demo
 	$(BIN)/dplan benchmark run --quick --jobs 2 -o demo-output/benchmark
 	$(BIN)/dplan benchmark report demo-output/benchmark
+	$(BIN)/dplan example -o demo-output
+	$(BIN)/dplan fit demo-output/forest-train.csv --label label --anomaly cottonwood --id plot --no-estimate -o demo-output/forest.dplan
+	@echo "Now review the most suspicious plots on a page:  $(BIN)/dplan review demo-output/forest.dplan demo-output/forest-new.csv"
 
 test: lint
 	$(BIN)/python -m pytest -n 2
@@ -54,7 +57,7 @@ clean:
 	$(PYTHON) -m venv .venv
 
 .venv/.for-use: .venv/bin/python pyproject.toml constraints/ci.txt
-	$(INSTALL) --editable '.[plot]'
+	$(INSTALL) --editable '.[plot,review]'
 	touch $@
 
 .venv/.for-development: .venv/bin/python pyproject.toml constraints/ci.txt

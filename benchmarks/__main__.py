@@ -2,16 +2,8 @@
 
 import sys
 
-from benchmarks import agent, data, ensemble, rivals, runner, serving, startup, tables
+from benchmarks import agent, data, ensemble, review, rivals, runner, serving, startup, tables
 
-results = [
-    startup.run(),
-    agent.run(),
-    ensemble.run(),
-    rivals.run(),
-    data.run(),
-    runner.run(),
-    tables.run(),
-    serving.run(),
-]
+PARTS = (startup, agent, ensemble, rivals, data, runner, tables, serving, review)
+results = [part.run() for part in PARTS]
 sys.exit(0 if all(results) else 1)

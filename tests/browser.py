@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import pytest
@@ -79,3 +80,18 @@ def visit(page, scratch, *options):
     ]
     requests = list(dict.fromkeys(url for url in asked if not url.startswith(("file:", "data:"))))
     return Visit(run.stdout, console, requests)
+
+
+@contextmanager
+def chromium():
+    """A headless browser to act in, as people do: keys, clicks and touch."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        )
+        try:
+            yield browser
+        finally:
+            browser.close()

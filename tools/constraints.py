@@ -66,7 +66,7 @@ def _needed(texts: list[str], extras: frozenset[str]) -> Iterator[Requirement]:
 
 
 def _lines(constraints: Iterator[str]) -> str:
-    return "".join(f"{line}\n" for line in sorted(constraints))
+    return "".join(f"{line}\n" for line in sorted(set(constraints)))
 
 
 def main(which: str) -> None:

@@ -20,5 +20,6 @@ from .detectors.repen import REPEN as REPEN
 from .exceptions import DplanError as DplanError
 from .exceptions import ModelFileError as ModelFileError
 from .exceptions import NoLabelsWarning as NoLabelsWarning
+from .review import review as review
 from .tables.detector import TableDetector as TableDetector
 from .tables.model import load as load

@@ -8,6 +8,7 @@
     ├── CellError           (also a ValueError)
     ├── ConfigurationError  (also a ValueError)
     ├── DownloadError       (also an OSError)
+    ├── VerdictLogError     (also an OSError)
     └── JournalError        (also an OSError)
         └── FolderInUseError
     NoLabelsWarning         (a UserWarning)
@@ -86,6 +87,10 @@ class ConfigurationError(DplanError, ValueError):
 
 class DownloadError(DplanError, OSError):
     """A data set could not be downloaded, or the download is not the published file."""
+
+
+class VerdictLogError(DplanError, OSError):
+    """A log of verdicts cannot be read or written."""
 
 
 class JournalError(DplanError, OSError):

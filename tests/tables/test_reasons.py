@@ -166,7 +166,7 @@ def test_missing_and_new_values_are_called_so(model, table):
     fraud = table.filter(pl.col("country") == "XX", pl.col("amount").is_not_null())[:20]
     new = " | ".join(model.reasons(fraud.with_columns(country=pl.lit("QQ"))))
     assert "`country` = 'QQ', not seen in training; typical " in new
-    assert "is missing; typical" in model._evidence._reason(
+    assert "is missing; typical" in model.evidence._reason(
         0, made_row(np.zeros(9, dtype=np.float32), {0: None})
     )
 
@@ -190,7 +190,7 @@ def test_known_anomalies_keep_their_names(table, tmp_path):
     expected = table.filter(pl.col("verdict") == "fraud")["payment"].to_list()
     assert model.summary["known_names"] == expected
     model.save(tmp_path / "m.dplan")
-    assert TableModel.load(tmp_path / "m.dplan")._evidence.names == expected
+    assert TableModel.load(tmp_path / "m.dplan").evidence.names == expected
     without = fit_table(
         from_table(table.drop("payment"), label="verdict", anomaly=["fraud"]), LogisticBaseline()
     )

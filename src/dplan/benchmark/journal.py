@@ -4,10 +4,8 @@ A line is written in one piece and synced to disk before its cell counts as fini
 last line. The runner removes a truncated last line, the report ignores it. Only one runner can write to a folder.
 """
 
-import contextlib
 import gzip
 import json
-import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from dplan.exceptions import FolderInUseError, JournalError
-from dplan.persistence.claim import claimed
+from dplan.persistence.appending import AppendedFile, whole_lines
 
 __all__ = ["FolderInUseError", "Journal", "JournalError", "read_journal"]
 
@@ -57,43 +55,33 @@ class Journal:
         self.folder = Path(folder)
         self.path = self.folder / NAME
         self.records: list[Record] = []
-        with contextlib.ExitStack() as undo:
-            try:
-                self.folder.mkdir(parents=True, exist_ok=True)
-                undo.enter_context(claimed(self.path))
-                if not self.path.exists() and (self.folder / _PACKED_NAME).exists():
-                    raise JournalError(
-                        f"the journal in {self.folder} is compressed: run `gunzip {_PACKED_NAME}` there first"
-                    )
-                self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-                undo.callback(os.close, self._file)
-                text = self.path.read_bytes()
-                whole = text[: text.rfind(b"\n") + 1]
-                if len(whole) < len(text):
-                    os.ftruncate(self._file, len(whole))
-            except JournalError:
-                raise
-            except BlockingIOError as error:
-                raise FolderInUseError(
-                    f"another benchmark is writing to {self.folder}; wait until it finishes, or choose another folder"
-                ) from error
-            except OSError as error:
-                raise JournalError(f"cannot use {self.folder}: {error.strerror or error}") from error
-            self.records = list(_parse(whole, self.path))
-            self._closing = undo.pop_all()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if not self.path.exists() and (self.folder / _PACKED_NAME).exists():
+                raise JournalError(
+                    f"the journal in {self.folder} is compressed: run `gunzip {_PACKED_NAME}` there first"
+                )
+            self._file = AppendedFile(self.path)
+        except JournalError:
+            raise
+        except BlockingIOError as error:
+            raise FolderInUseError(
+                f"another benchmark is writing to {self.folder}; wait until it finishes, or choose another folder"
+            ) from error
+        except OSError as error:
+            raise JournalError(f"cannot use {self.folder}: {error.strerror or error}") from error
+        try:
+            self.records = list(_parse(self._file.content, self.path))
+        except JournalError:
+            self._file.close()
+            raise
 
     def append(self, record: Record) -> None:
         """Add a record; when this returns, it is on disk."""
         line = json.dumps(record, allow_nan=False).encode() + b"\n"
-        size = os.fstat(self._file).st_size
         try:
-            written = 0
-            while written < len(line):
-                written += os.write(self._file, line[written:])
-            os.fsync(self._file)
+            self._file.append(line)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._file, size)  # this works even on a full disk
             raise JournalError(
                 f"cannot write to {self.path}: {error.strerror}. "
                 "All recorded cells are kept; free some space and run the same command again."
@@ -102,7 +90,7 @@ class Journal:
 
     def close(self) -> None:
         """Close the files and release the lock."""
-        self._closing.close()
+        self._file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -128,7 +116,7 @@ def read_journal(place: str | Path) -> list[Record]:
             text = gzip.decompress(text)
         except (OSError, EOFError, zlib.error) as error:
             raise JournalError(f"{path} is damaged: {error}") from error
-    return list(_parse(text[: text.rfind(b"\n") + 1], path))
+    return list(_parse(whole_lines(text), path))
 
 
 def _parse(text: bytes, path: Path) -> Iterator[Record]:

@@ -16,7 +16,9 @@ from dplan.cli.example import example
 from dplan.cli.export import export
 from dplan.cli.fit import fit
 from dplan.cli.inspect import inspect
+from dplan.cli.labels import labels
 from dplan.cli.report import report
+from dplan.cli.review import review
 from dplan.cli.score import score
 from dplan.cli.serve import serve
 from dplan.cli.update import update
@@ -34,6 +36,8 @@ for command in (
     report,
     serve,
     update,
+    review,
+    labels,
     export,
     inspect,
     example,

@@ -10,10 +10,21 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-__all__ = ["CYCLES", "POSITIONS", "cycle_features", "cycles_of", "feature_positions", "positions"]
+__all__ = [
+    "CYCLES",
+    "POSITIONS",
+    "WEEKDAYS",
+    "cycle_features",
+    "cycles_of",
+    "feature_positions",
+    "position_name",
+    "positions",
+]
 
 # Cycle → its number of positions: the minutes of a day, the days of a week and of a month.
 CYCLES = {"hour": 1440, "weekday": 7, "day": 31}
+
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 _MINUTE, _DAY = 60 * 10**6, 86_400 * 10**6  # microseconds
 
@@ -61,6 +72,19 @@ def feature_positions(cycle: str, features: NDArray[np.floating]) -> NDArray[np.
     angles = np.arctan2(features[:, 0] - 0.5, features[:, 1] - 0.5) / (2 * np.pi)
     nearest: NDArray[np.int64] = np.rint(angles * CYCLES[cycle]).astype(np.int64) % CYCLES[cycle]
     return nearest
+
+
+def position_name(cycle: str, position: int) -> str:
+    """Return a position in a cycle in words.
+
+    Examples
+    --------
+    >>> position_name("hour", 545), position_name("weekday", 6), position_name("day", 0)
+    ('09:05', 'Sun', 'day 1')
+    """
+    if cycle == "hour":
+        return f"{position // 60:02}:{position % 60:02}"
+    return WEEKDAYS[position] if cycle == "weekday" else f"day {position + 1}"
 
 
 def cycles_of(microseconds: NDArray[np.float64], *, dates: bool, times: bool) -> tuple[str, ...]:

@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 
 from dplan.tables.columns import LIMIT, Column, as_fitted, scaling
 from dplan.tables.conversion import as_numbers, check_values
-from dplan.tables.cycles import CYCLES, cycle_features, cycles_of, feature_positions
+from dplan.tables.cycles import CYCLES, WEEKDAYS, cycle_features, cycles_of, feature_positions
 from dplan.tables.understanding.meaning import Meaning
 
 __all__ = ["fit_date", "is_date", "microseconds", "moments_met", "typical_moments", "write_date"]
-
-_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def is_date(series: pl.Series) -> bool:
@@ -125,7 +123,7 @@ def typical_moments(column: Column, features: NDArray[np.floating]) -> str:
             often = np.argsort(-counts, kind="stable")
             n_shown = int(np.searchsorted(np.cumsum(counts[often]) / max(1, len(places)), 0.85)) + 1
             names = [
-                _WEEKDAYS[i] if part == "weekday" else f"{i + 1}." for i in sorted(often[:n_shown].tolist())
+                WEEKDAYS[i] if part == "weekday" else f"{i + 1}." for i in sorted(often[:n_shown].tolist())
             ]
             said.append(", ".join(names) if len(names) < CYCLES[part] and n_shown <= 7 else f"any {part}")
     if "since" in column.parts:
@@ -168,7 +166,7 @@ def moments_met(
                 ends = [(place + shift) % n for shift in (-_NEAR_MINUTES, _NEAR_MINUTES)]
                 text = "between " + " and ".join(f"{end // 60:02}:{end % 60:02}" for end in ends)
             else:
-                text = f"on {_WEEKDAYS[place]}" if part == "weekday" else f"on day {place + 1} of the month"
+                text = f"on {WEEKDAYS[place]}" if part == "weekday" else f"on day {place + 1} of the month"
             yield text, *(rows <= (_NEAR_MINUTES if part == "hour" else 0) for rows in away)
             at += 2
             continue

@@ -145,10 +145,12 @@ class TableModel:
         prepared = self.prepare(table)
         groups = self.preparation.feature_groups()
         explanation = effects(self.detector, prepared, self.background, groups=groups)
-        return self._evidence.reasons(table, prepared, explanation, k)
+        found = self.evidence.reasons(table, prepared, explanation, k)
+        return [" | ".join(texts.values()) for texts in found]
 
     @cached_property
-    def _evidence(self) -> Evidence:
+    def evidence(self) -> Evidence:
+        """What the training rows say about why a row is anomalous."""
         return Evidence(
             columns=self.preparation.columns_,
             starts=np.flatnonzero(np.diff(self.preparation.feature_groups(), prepend=-1)),

@@ -46,10 +46,8 @@ _MIN_EXPECTED = 5  # rows with a combination, if it were by chance
 _UNCOMMON = 0.15  # share of unlabelled rows with a value that is worth saying
 _OTHERS, _ALIKE = 5, 3  # columns tried in combinations, and named of a similar anomaly
 _WITHIN = 0.05  # relative difference of similar numbers
-_MIN_CLASS_ROWS, _FEW = (
-    5,
-    20,
-)  # known anomalies: of a class that is named, and that are counted instead of percent
+_MIN_CLASS_ROWS = 5  # known anomalies of a class that is named
+_FEW = 20  # known anomalies, of which a number and not a percentage is given
 
 
 class _Condition(NamedTuple):
@@ -96,8 +94,10 @@ class Evidence:
     class_names: Sequence[str]
     names: Sequence[str]
 
-    def reasons(self, table: pl.DataFrame, prepared: Floats, explanation: Explanation, k: int) -> list[str]:
-        """Return the reasons for each row's score as text: up to k columns that raise it most."""
+    def reasons(
+        self, table: pl.DataFrame, prepared: Floats, explanation: Explanation, k: int
+    ) -> list[dict[int, str]]:
+        """Return the reasons for each row's score, by column: up to k that raise it most, the strongest first."""
         texts = []
         for i, order in enumerate(explanation.top(k + _OTHERS)):
             gains = explanation.effects[i, order]
@@ -105,14 +105,14 @@ class Evidence:
             raising = order[gains > 0].tolist()
             strong = order[:k][(gains[:k] > 0) & (gains[:k] >= least)].tolist() if least > 0 else []
             row = _Row(prepared[i], {j: cell(table, self.columns[j].name, i) for j in raising}, {})
-            found = [(self._reason(j, row), j) for j in strong]
-            convincing = [text for text, _ in found if text]
+            found = {j: self._reason(j, row) for j in strong}
+            convincing = {j: text for j, text in found.items() if text}
             # A common value that nothing is known about is worth a line only if there is no other reason.
-            texts.append(" | ".join(convincing or [self._share(j, row) for _, j in found[:1]]))
+            texts.append(convincing or {j: self._share(j, row) for j in strong[:1]})
         return texts
 
     def _reason(self, j: int, row: _Row) -> str:
-        column, typical = self.columns[j], self._typical[j]
+        column, typical = self.columns[j], self.typical[j]
         if _is_missing(row.values[j]):
             return f"{self._name(j)} is missing; typical {typical.text}"
         own = self._conditions(j, row)
@@ -214,7 +214,8 @@ class Evidence:
         )
 
     @cached_property
-    def _typical(self) -> list[Typical]:
+    def typical(self) -> list[Typical]:
+        """The typical values of each column."""
         pairs = zip(self.columns, self.starts, strict=True)
         return [Typical.of(c, self.background[:, start : start + c.width]) for c, start in pairs]
 

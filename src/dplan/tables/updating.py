@@ -19,7 +19,7 @@ from dplan.tables.model import TableModel
 from dplan.tables.review_queue import Verdicts
 from dplan.tables.row_keys import row_keys
 
-__all__ = ["Change", "changes", "update_model"]
+__all__ = ["Change", "changes", "trained_with", "update_model"]
 
 _NO_IDS = pl.DataFrame()
 _HELD_OUT_SHARE = 0.3
@@ -83,13 +83,30 @@ def update_model(model: TableModel, table: LabelledTable | Verdicts, *, seed: in
             f"{type(model.detector).__name__} cannot be updated ({' and '.join(able)} can); "
             "fit a new model on the old and new rows"
         )
+    return trained_with(
+        model, as_verdicts(model, table), copied(model.detector).set_params(random_state=seed), seed=seed
+    )
+
+
+def trained_with(model: TableModel, new: Verdicts, detector: Any, *, seed: int = 0) -> TableModel:
+    """Train a detector on new rows and on those stored in a model; return it as the next model.
+
+    Parameters
+    ----------
+    model : TableModel
+        The model.
+    new : Verdicts
+        New rows.
+    detector : Detector
+        A copy of the model's detector, or an unfitted one; it is trained in place.
+    seed : int, default=0
+        Seed for the choice of the rows stored in the model.
+    """
     started = time.perf_counter()
-    new = as_verdicts(model, table)
     names = list(dict.fromkeys([*model.summary["labels"], *new.classes[1:]]))
     codes = np.array([0, *(names.index(name) for name in new.classes[1:]), -1])[new.y]  # -1 is the last
     merged = _merge(model, new, codes)
-    detector = copied(model.detector).set_params(random_state=seed)
-    detector.partial_fit(merged.rows, merged.y)
+    getattr(detector, "partial_fit", detector.fit)(merged.rows, merged.y)
     summary: dict[str, Any] = dict(model.summary)
     sizes = merged.sizes
     summary["labels"] = {

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
 from dplan.tables.columns import Column
-from dplan.tables.cycles import CYCLES, feature_positions
+from dplan.tables.cycles import CYCLES, WEEKDAYS, feature_positions
 from dplan.tables.formatting import format_date, typical_values
 from dplan.tables.model import TableModel
 
@@ -96,7 +96,7 @@ def _date_spread(column: Column, parts: list[NDArray[np.float64]]) -> Spread:
     shares = [np.bincount(place, minlength=n_bins) / max(1, len(place)) for place in places]
     labels = {
         "hour": [f"{hour}–{hour + 3} h" for hour in range(0, 24, 3)],
-        "weekday": ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"],
+        "weekday": list(WEEKDAYS),
     }.get(cycle, [f"{day}." for day in range(1, 32)])
     return labels, None, shares, 0.5 * float(np.abs(shares[0] - shares[1]).sum())
 

@@ -1,0 +1,151 @@
+"""The review page: opening a table against scoring it, and a verdict against a bare line that is synced to disk.
+
+Clients alternate between verdicts and bare lines in the same folder while the detector keeps learning, so that other
+load hits both alike.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from benchmarks.bars import Bar, interleaved, show
+
+ROWS, COLUMNS = 100_000, 50
+CLIENTS, VERDICTS = 2, 150
+
+FIT = """
+import sys
+import polars as pl
+from dplan import DPLANEnsemble
+from dplan.tables import fit_table, from_table
+table = pl.read_parquet(sys.argv[1], n_rows=20_000).with_columns(label=(pl.int_range(20_000) % 500 == 0).cast(pl.Int64))
+detector = DPLANEnsemble(n_jobs=-1, random_state=0, n_steps=4000, warmup_steps=2000)
+fit_table(from_table(table, label="label"), detector, estimate=False).save(sys.argv[2])
+"""
+
+
+def _opened(model: Path, table: Path, folder: Path) -> None:
+    """Start the command, and stop it when the table is open."""
+    command = [sys.executable, "-m", "dplan", "review", str(model), str(table), "--no-browser"]
+    options = ["--log", str(folder / "opening.jsonl"), "--model-out", str(folder / "opening.dplan")]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        [*command, *options], stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("Opened"):
+                break
+        process.kill()
+
+
+def _scored(model: Path, table: Path, folder: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "dplan",
+        "score",
+        str(table),
+        "-m",
+        str(model),
+        "-o",
+        str(folder / "scored.parquet"),
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def _latencies(model: Path, table: Path, folder: Path) -> tuple[list[float], list[float], int]:
+    """Return seconds of verdicts over HTTP, seconds of bare lines, and how often the detector learned meanwhile."""
+    import http.client
+
+    from dplan.review.files import as_file
+    from dplan.review.server import Review
+
+    verdicts: list[float] = []
+    bare: list[float] = []
+    with Review(
+        as_file(table, None, None, folder), model, log=folder / "v.jsonl", model_out=folder / "m.dplan"
+    ) as page:
+        page.start()
+        page.wait_until_opened()
+        port, token = page.url.split(":")[2].split("/?token=")
+        rows = page.session.queue()
+        digests = [
+            page.session.key(row).digest for row in rows
+        ]  # from now on, their verdicts count in any round
+
+        def client(number: int) -> None:
+            connection = http.client.HTTPConnection("127.0.0.1", int(port))
+            headers = {"Cookie": f"dplan-review-{port}={token}", "Content-Type": "application/json"}
+            file = os.open(folder / f"bare-{number}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            for place in range(number, CLIENTS * VERDICTS, CLIENTS):
+                verdict = "anomaly" if place % 3 == 0 else "normal"
+                body = {
+                    "row": rows[place],
+                    "digest": digests[place],
+                    "verdict": verdict,
+                    "window": str(number),
+                }
+                started = time.perf_counter()
+                connection.request("POST", "/api/verdict", json.dumps(body), headers)
+                answer = connection.getresponse()
+                answer.read()
+                verdicts.append(time.perf_counter() - started)
+                assert answer.status == 200, answer.status
+                started = time.perf_counter()
+                os.write(file, b"x" * 700 + b"\n")
+                os.fsync(file)
+                bare.append(time.perf_counter() - started)
+            os.close(file)
+            connection.close()
+
+        threads = [threading.Thread(target=client, args=(number,)) for number in range(CLIENTS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return verdicts, bare, page.session.round.number + page.session.refitting
+
+
+def run() -> bool:
+    """Print the figures and return whether the bars hold."""
+    with tempfile.TemporaryDirectory(dir=".") as name:
+        folder = Path(name)
+        table, model = folder / "table.parquet", folder / "model.dplan"
+        X = np.random.default_rng(0).normal(100, 20, (COLUMNS, ROWS)).round(2)
+        X[:, ::500] += 90
+        pl.DataFrame({f"c{j}": X[j] for j in range(COLUMNS)}).write_parquet(table)
+        subprocess.run([sys.executable, "-c", FIT, str(table), str(model)], check=True)
+        scoring, opening = interleaved(
+            [lambda: _scored(model, table, folder), lambda: _opened(model, table, folder)], rounds=3
+        )
+        verdicts, bare, refits = _latencies(model, table, folder)
+    p99, bare_p99 = np.quantile(verdicts, 0.99), np.quantile(bare, 0.99)
+    size = f"{ROWS:,} × {COLUMNS}"
+    return show(
+        "Review page",
+        [
+            Bar(
+                "opening a table, against dplan score",
+                opening / scoring,
+                f"{opening:.1f} s against {scoring:.1f} s, {size}",
+                at_most=1.5,
+            ),
+            Bar(
+                "a verdict, against a bare synced line (99th percentiles)",
+                p99 / bare_p99,
+                f"{1000 * p99:.1f} ms against {1000 * bare_p99:.1f} ms; {len(verdicts)} verdicts, {CLIENTS} clients, "
+                f"{refits} refits meanwhile",
+                at_most=5,
+            ),
+            Bar("a verdict, 99th percentile", 1000 * p99, "aim: 50 ms", unit=" ms"),
+        ],
+    )

@@ -1,0 +1,97 @@
+"""``dplan labels``: use the verdicts of a review."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dplan.cli import _reading
+from dplan.cli._shared import OUTPUT, echo, examples
+
+LOG = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.group(short_help="Use the verdicts of a review.")
+def labels() -> None:
+    """Use the logs of verdicts that dplan review writes."""
+
+
+@labels.command(epilog=examples("dplan labels replay fraud.june.verdicts.jsonl"))
+@click.argument("log", type=LOG)
+def replay(log: Path) -> None:
+    """Replay LOG and print what it adds up to."""
+    from dplan.review.labels import summary
+    from dplan.review.log import read_log
+
+    found = summary(read_log(log))
+    rows = sum(found.labels.values())
+    echo(f"{log.name}: {rows:,} rows with a verdict; {found.given:,} verdicts given, "
+         f"{found.changed:,} replaced, {found.undone:,} undone.")  # fmt: skip
+    if found.labels:
+        echo("Labels: " + ", ".join(f"{n:,} {name}" for name, n in found.labels.items()) + ".")
+        echo(
+            "Reviewers: "
+            + ", ".join(f"{name or 'unknown'} ({n:,})" for name, n in found.reviewers.items())
+            + "."
+        )
+    echo(f"Opened {found.sessions:,} times; the detector learned {found.refits:,} times.")
+
+
+@labels.command(
+    epilog=examples(
+        "dplan labels export fraud.june.verdicts.jsonl june.csv -o june-labels.csv",
+        "dplan fit june-labels.csv --label verdict --anomaly anomaly --id payment_id -o fraud-2.dplan",
+    )
+)
+@click.argument("log", type=LOG)
+@click.argument("table", type=LOG)
+@click.option(
+    "-o", "--output", required=True, type=OUTPUT, help="CSV, TSV, JSON lines or Parquet file to write."
+)
+@click.option("--only-reviewed", is_flag=True, help="Leave out rows without a verdict.")
+@_reading.options
+def export(
+    log: Path, table: Path, output: Path, only_reviewed: bool, encoding: str | None, missing: tuple[str, ...]
+) -> None:
+    """Write TABLE with the verdicts of LOG in a column, which dplan fit and dplan update read."""
+    from dplan.review.labels import export_labels
+    from dplan.review.log import read_log
+    from dplan.review.rows import TableFile
+    from dplan.tables.sources import kind_of_file
+
+    records = read_log(log)
+    sessions = [record for record in records if record["kind"] == "session"]
+    ids = tuple(sessions[-1]["ids"]) if sessions else ()
+    file = TableFile(table, kind_of_file(table), ids, _reading.read_options(encoding, missing))
+    done = export_labels(records, file, output, only_reviewed=only_reviewed)
+    echo(f"Wrote {output}: {done.rows:,} rows, {done.labelled:,} with a verdict.")
+    if done.unmatched:
+        echo(
+            f"Warning: {done.unmatched:,} verdicts are about rows that are not in {table.name} or have changed.",
+            err=True,
+        )
+
+
+@labels.command(epilog=examples("dplan labels merge anna.jsonl ben.jsonl -o both.jsonl"))
+@click.argument("logs", nargs=-1, required=True, type=LOG)
+@click.option("-o", "--output", required=True, type=OUTPUT, help="Log to write; it must not exist.")
+def merge(logs: tuple[Path, ...], output: Path) -> None:
+    """Merge LOGS of the same table into one, by time; a later verdict about a row counts."""
+    from dplan.review.labels import label_of, merge_logs, summary
+    from dplan.review.log import read_log
+
+    contradictions = merge_logs([read_log(log) for log in logs], output)
+    for one, other in contradictions[:10]:
+        echo(
+            f"Contradiction: {', '.join(one['row'])} is {label_of(one)} ({one['who']}) and "
+            f"{label_of(other)} ({other['who']}).",
+            err=True,
+        )
+    if len(contradictions) > 10:
+        echo(f"… and {len(contradictions) - 10:,} more contradictions.", err=True)
+    rows = sum(summary(read_log(output)).labels.values())
+    echo(
+        f"Wrote {output}: {rows:,} rows with a verdict, {len(contradictions):,} contradictions "
+        "(the later verdict counts)."
+    )

@@ -1,0 +1,199 @@
+"""``dplan review``: a page to label the most suspicious rows, on which the detector learns."""
+
+from __future__ import annotations
+
+import getpass
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dplan.cli import _reading
+from dplan.cli._shared import OUTPUT, echo, examples, progress_bar, stopwatch
+
+if TYPE_CHECKING:
+    from dplan.review.rows import TableFile
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command(
+    short_help="Label the most suspicious rows on a page, and let the detector learn.",
+    epilog=examples(
+        "dplan review fraud.dplan june.csv",
+        "dplan review june.csv --id payment_id --labels-out june-labels.csv",
+        "dplan review forest.dplan forest-new.csv --simulate truth",
+    ),
+)
+@click.argument("files", nargs=-1, required=True, type=FILE, metavar="[MODEL] TABLE")
+@click.option(
+    "--id", "ids", multiple=True, metavar="COLUMN", help="Column that identifies rows; may be repeated."
+)
+@click.option(
+    "--drop", multiple=True, metavar="COLUMN", help="Column to ignore, without MODEL; may be repeated."
+)
+@click.option(
+    "--log", type=OUTPUT, help="Log of verdicts, continued if it exists.  [default: beside MODEL or TABLE]"
+)
+@click.option("--model-out", type=OUTPUT, help="Updated model.  [default: MODEL or TABLE with -reviewed]")
+@click.option("--labels-out", type=OUTPUT, help="Write TABLE with a column of verdicts here at the end.")
+@click.option(
+    "--every", default=10, show_default=True, type=click.IntRange(0), help="Verdicts between two refits."
+)
+@click.option("--who", default="", help="Name of the reviewer in the log.  [default: your login name]")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", default=0, type=click.IntRange(0, 65535), help="Port to listen on.  [default: any free one]"
+)
+@click.option("--no-browser", is_flag=True, help="Only print the link.")
+@click.option("--simulate", metavar="LABEL", help="Let the column LABEL answer instead of a person.")
+@click.option(
+    "--anomaly", multiple=True, metavar="VALUE", help="With --simulate: label of anomalies; may be repeated."
+)
+@click.option(
+    "--verdicts", default=100, show_default=True, type=click.IntRange(1), help="With --simulate: how many."
+)
+@_reading.seed
+@_reading.options
+def review(
+    files: tuple[Path, ...],
+    ids: tuple[str, ...],
+    drop: tuple[str, ...],
+    log: Path | None,
+    model_out: Path | None,
+    labels_out: Path | None,
+    every: int,
+    who: str,
+    host: str,
+    port: int,
+    no_browser: bool,
+    simulate: str | None,
+    anomaly: tuple[str, ...],
+    verdicts: int,
+    seed: int,
+    encoding: str | None,
+    missing: tuple[str, ...],
+) -> None:
+    """Review the most suspicious rows of TABLE on a local page, and let the detector learn from the verdicts.
+
+    Without MODEL, the review begins with an isolation forest. Every verdict is saved at once; running the same command
+    again continues the review. The page is served on this machine only, behind a link with a secret token.
+    """
+    from dplan.review.files import as_file
+    from dplan.tables.model import TableModel
+
+    if len(files) > 2:
+        raise click.UsageError("expected [MODEL] TABLE")
+    model, path = (files[0], files[1]) if len(files) == 2 else (None, files[0])
+    loaded = None if model is None else TableModel.load(model)
+    if drop and model is not None:
+        raise click.UsageError("--drop is for a review without MODEL")
+    options = _reading.read_options(encoding, missing, loaded)
+    table = as_file(path, ids or None, loaded, path.parent, options)
+    if not who:
+        with suppress(KeyError, OSError, ImportError):  # no such user, as in some containers
+            who = getpass.getuser()
+    if simulate is not None:
+        _simulate(
+            table,
+            model,
+            log,
+            labels_out,
+            model_out,
+            simulate,
+            anomaly,
+            verdicts,
+            every,
+            [*drop, simulate],
+            seed,
+        )
+        return
+    _serve(
+        table, model, log=log, model_out=model_out, labels_out=labels_out, refit_every=every, who=who, host=host,
+        port=port, drop=drop, seed=seed, browser=not no_browser,
+    )  # fmt: skip
+
+
+def _serve(table: TableFile, model: Path | None, *, browser: bool, **options: object) -> None:
+    try:
+        from dplan.review.server import Review
+    except ModuleNotFoundError as error:
+        raise ImportError("dplan review needs more packages; run  pip install 'dplan-ad[review]'") from error
+
+    with stopwatch() as seconds, Review(table, model, **options) as page:  # type: ignore[arg-type]
+        page.start()
+        echo(f"Review page: {page.url}")
+        echo(f"Verdicts are saved to {page.log}.")
+        if browser:
+            page.show()
+        page.wait_until_opened()
+        current = page.session.round
+        echo(
+            f"Opened {table.path.name}: {len(current.scores):,} rows, in {seconds():.1f} s. Stop with Ctrl-C."
+        )
+        if page.session.unmatched:
+            echo(
+                f"Warning: {page.session.unmatched:,} earlier verdicts are about rows that are not in the table or "
+                "have changed.",
+                err=True,
+            )
+        try:
+            page.wait()
+        except (KeyboardInterrupt, SystemExit):
+            for line in page.write_results():
+                echo(line[0].upper() + line[1:])
+            raise
+
+
+def _simulate(
+    table: TableFile,
+    model: Path | None,
+    log: Path | None,
+    labels_out: Path | None,
+    model_out: Path | None,
+    label: str,
+    anomaly: tuple[str, ...],
+    n_verdicts: int,
+    every: int,
+    drop: list[str],
+    seed: int,
+) -> None:
+    import polars as pl
+
+    from dplan.review.engine import Engine
+    from dplan.review.labels import export_labels
+    from dplan.review.log import VerdictLog
+    from dplan.review.results import default_log, default_model, write_story
+    from dplan.review.session import Session
+    from dplan.review.simulating import answers_of, simulate
+
+    truth: list[str] = []
+    for _, _, frame in table.chunks():
+        if label not in frame.columns:
+            raise ValueError(f"{table.path.name} has no column {label!r}")
+        truth += answers_of(frame[label].cast(pl.String), anomaly)
+    path = log or default_log(table.path, model)
+    target = model_out or default_model(table.path, model)
+    with stopwatch() as seconds, VerdictLog(path) as verdicts, progress_bar() as bar:
+        engine = Engine(table, model, drop=drop, seed=seed)
+        session = Session(
+            engine, verdicts, refit_every=every, who="simulation", on_refit=lambda new: new.model.save(target)
+        )
+        session.open()
+        base = session.round.rows.tolist()  # in the order of the model without feedback
+        found = sum(record["verdict"] == "anomaly" for record in session.judged().values())
+        for row in simulate(session, truth.__getitem__, n_verdicts):
+            found += bool(truth[row])
+            done = len(session.judged())
+            bar("Reviewing", done, n_verdicts)
+            if done % 10 == 0 or done == n_verdicts:
+                without = sum(bool(truth[other]) for other in base[:done])
+                echo(f"{done:>5} verdicts: {found} anomalies found; without feedback {without}.")
+        story = write_story(session, path)
+        echo(
+            f"Wrote {path}, {target.name if target.exists() else 'no model'} and {story} in {seconds():.1f} s."
+        )
+        if labels_out is not None:
+            export_labels(verdicts.records, table, labels_out)
+            echo(f"Wrote {labels_out}.")

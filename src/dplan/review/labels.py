@@ -1,0 +1,203 @@
+"""What logs of verdicts are good for outside the page: labels, counts, and one log out of several."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import polars as pl
+
+from dplan.exceptions import VerdictLogError
+from dplan.persistence.atomic import atomic_write
+from dplan.persistence.claim import claimed
+from dplan.review.log import Key, Record, VerdictLog, Verdicts
+from dplan.review.rows import TableFile, keys_of, rows_with_ids
+from dplan.tables.writing import format_of_output, write_rows
+
+__all__ = ["Exported", "Summary", "export_labels", "label_of", "merge_logs", "summary"]
+
+VERDICT_COLUMN = "verdict"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a log adds up to.
+
+    Attributes
+    ----------
+    labels : dict of str to int
+        Rows per label: "normal", "unsure", and each class of anomaly.
+    given, changed, undone : int
+        Verdicts that were given, replaced by a later one for the same row, and undone.
+    reviewers : dict of str to int
+        Verdicts that count, by reviewer.
+    sessions, refits : int
+        How often the page was opened, and how often the detector learned.
+    """
+
+    labels: dict[str, int]
+    given: int
+    changed: int
+    undone: int
+    reviewers: dict[str, int]
+    sessions: int
+    refits: int
+
+
+@dataclass(frozen=True)
+class Exported:
+    """How many rows were written, how many have a label, and how many verdicts are about other rows or values."""
+
+    rows: int
+    labelled: int
+    unmatched: int
+
+
+def label_of(record: Record) -> str:
+    """Return the label that a verdict means: its class, "anomaly", "normal" or "unsure"."""
+    return str(record["class"] or "anomaly") if record["verdict"] == "anomaly" else str(record["verdict"])
+
+
+def summary(records: Sequence[Record]) -> Summary:
+    """Replay a log and count."""
+    kinds = Counter(record["kind"] for record in records)
+    verdicts = Verdicts(records)
+    standing = sum(1 for _ in verdicts.standing())
+    current = verdicts.current.values()
+    return Summary(
+        dict(Counter(map(label_of, current)).most_common()),
+        kinds["verdict"],
+        standing - len(verdicts.current),
+        kinds["verdict"] - standing,
+        dict(Counter(record["who"] for record in current).most_common()),
+        kinds["session"],
+        kinds["refit"],
+    )
+
+
+def merge_logs(logs: Sequence[Sequence[Record]], output: Path) -> list[tuple[Record, Record]]:
+    """Write one log with the lines of several, by time; return pairs of verdicts that contradict each other.
+
+    A later verdict about the same row counts, as in a single log.
+    """
+    ids = {tuple(r["ids"]) for records in logs for r in records if r["kind"] == "session"}
+    if len(ids) > 1:
+        raise VerdictLogError(
+            "the logs identify rows in different ways: "
+            + "; ".join(", ".join(names) or "row numbers" for names in ids)
+        )
+    lines = sorted(
+        ((record["time"], which, record) for which, records in enumerate(logs) for record in records),
+        key=lambda line: line[:2],
+    )
+    numbers = {(which, r["n"]): n for n, (_, which, r) in enumerate(lines, start=1)}
+    found: dict[Key, tuple[int, Record]] = {}
+    contradictions = []
+    final = [Verdicts(records).current for records in logs]
+    for which, current in enumerate(final):
+        for key, record in current.items():
+            if key in found and found[key][0] != which and label_of(found[key][1]) != label_of(record):
+                contradictions.append((found[key][1], record))
+            found[key] = (which, record)
+    if output.exists() and output.stat().st_size:
+        raise VerdictLogError(f"{output} already exists; choose another output")
+    with TemporaryDirectory(dir=output.absolute().parent, prefix=".merge-") as folder:
+        with VerdictLog(Path(folder) / "merged.jsonl") as log:
+            log.append(
+                *(_renumbered(record, which, n, numbers) for n, (_, which, record) in enumerate(lines, 1))
+            )
+        (Path(folder) / "merged.jsonl").replace(output)
+    return contradictions
+
+
+def _renumbered(record: Record, which: int, n: int, numbers: dict[tuple[int, int], int]) -> Record:
+    changed = {**record, "n": n}
+    if record["kind"] == "undo":
+        changed["of"] = [numbers[which, other] for other in record["of"] if (which, other) in numbers]
+    if record["kind"] == "refit":
+        changed["upto"] = numbers.get((which, record["upto"]), 0)
+    return changed
+
+
+def export_labels(
+    records: Sequence[Record],
+    table: TableFile,
+    output: Path,
+    *,
+    only_reviewed: bool = False,
+) -> Exported:
+    """Write a table with a column of verdicts, which ``dplan fit`` and ``dplan update`` read.
+
+    The column is named ``verdict`` (``dplan_verdict`` if the table has such a column). It is empty for rows without a
+    verdict and for rows that the reviewer was unsure about.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        The log.
+    table : TableFile
+        The table that was reviewed.
+    output : path
+        A CSV, TSV, JSON lines or Parquet file.
+    only_reviewed : bool
+        Leave out rows without a verdict.
+    """
+    labels = {key: label_of(record) for key, record in Verdicts(records).current.items()}
+    columns: list[str] = next((r["columns"] for r in reversed(records) if r["kind"] == "session"), [])
+    kind = format_of_output(output)
+    matched: set[Key] = set()
+    counts = [0, 0]
+
+    def parts() -> Iterator[pl.DataFrame]:
+        for first, _, frame in table.chunks():
+            found = _labelled(frame, first, table.ids, columns, labels, matched)
+            part = frame.with_columns(pl.Series(_verdict_column(frame.columns), found, dtype=pl.String))
+            if only_reviewed:
+                part = part.filter(pl.Series([label is not None for label in found], dtype=pl.Boolean))
+            counts[0] += part.height
+            counts[1] += sum(label is not None for label in found)
+            yield part
+
+    with (
+        claimed(output, [table.path]),
+        TemporaryDirectory(dir=output.absolute().parent, prefix=".labels-") as name,
+    ):
+        scans = []
+        for i, part in enumerate(parts()):
+            part.write_parquet(Path(name) / f"{i}.parquet", compression="lz4")
+            scans.append(pl.scan_parquet(Path(name) / f"{i}.parquet", glob=False))
+        with atomic_write(output) as temporary:
+            write_rows(pl.concat(scans, how="diagonal_relaxed"), temporary, kind)
+    return Exported(counts[0], counts[1], len(labels.keys() - matched))
+
+
+def _labelled(
+    frame: pl.DataFrame,
+    first: int,
+    ids: Sequence[str],
+    columns: Sequence[str],
+    labels: dict[Key, str],
+    matched: set[Key],
+) -> list[str | None]:
+    """Return the label of each row of a chunk."""
+    found: list[str | None] = [None] * frame.height
+    places = rows_with_ids(frame, ids, first, {key.row for key in labels})
+    if not places:
+        return found
+    rows, numbers = frame[places], [first + place for place in places]
+    keys = keys_of(rows, ids, columns, numbers)
+    for place, key in zip(places, keys, strict=True):
+        if key in labels:
+            matched.add(key)
+            found[place] = None if labels[key] == "unsure" else labels[key]
+    return found
+
+
+def _verdict_column(columns: Sequence[str]) -> str:
+    name = VERDICT_COLUMN
+    while name in columns:
+        name = f"dplan_{name}"
+    return name

@@ -1,0 +1,135 @@
+"""The table under review: its rows in chunks, their ids and digests, and whether the file has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from dplan.exceptions import shown
+from dplan.review.log import Key
+from dplan.tables.chunks import CHUNK_ROWS, Chunk, ReadOptions, chunks
+
+__all__ = ["TableFile", "keys_of", "row_ids", "rows_with_ids"]
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A table that is read again whenever the detector has changed, so it must not change itself.
+
+    Attributes
+    ----------
+    path : pathlib.Path
+        The file.
+    kind : {"csv", "jsonl", "parquet"}
+        Its format.
+    ids : tuple of str
+        The columns that identify a row; if there are none, rows are identified by their number.
+    options : ReadOptions
+        How a text file is read.
+    """
+
+    path: Path
+    kind: str
+    ids: tuple[str, ...] = ()
+    options: ReadOptions = ReadOptions()  # noqa: RUF009  # immutable
+    state: tuple[int, ...] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "state", _state(self.path))
+
+    def chunks(self, rows: int | None = None) -> Iterator[tuple[int, Chunk, pl.DataFrame]]:
+        """Yield the number of each chunk's first row, the chunk and its rows."""
+        start = 0
+        self.check_unchanged()
+        for chunk in chunks(self.path, self.kind, rows or CHUNK_ROWS, self.options):
+            frame = chunk()
+            if start == 0:
+                self._check_ids(frame.columns)
+            if frame.height:
+                yield start, chunk, frame
+            start += frame.height
+        self.check_unchanged()
+        if start == 0:
+            raise ValueError(f"{self.path.name} has a header but no rows")
+
+    def check_unchanged(self) -> None:
+        """Raise an error if the file is not the one that was opened."""
+        now = _state(self.path)
+        if now != self.state:
+            what = "has been deleted" if now is None else "has changed"
+            raise ValueError(
+                f"{self.path.name} {what} since it was opened. Verdicts are still saved; "
+                "start the review again to continue with the new file."
+            )
+
+    def _check_ids(self, columns: Sequence[str]) -> None:
+        absent = [name for name in self.ids if name not in columns]
+        if absent:
+            raise ValueError(
+                f"{self.path.name} has no column {shown(absent[0])}, which identifies the rows; "
+                f"available columns: {', '.join(columns[:20])}"
+            )
+
+
+def row_ids(table: pl.DataFrame, ids: Sequence[str], first: int = 0) -> list[tuple[str, ...]]:
+    """Return the text of each row's ids or, without id columns, its number, counted from 1.
+
+    Examples
+    --------
+    >>> row_ids(pl.DataFrame({"a": [7, None]}), ["a"])
+    [('7',), ('',)]
+    >>> row_ids(pl.DataFrame({"a": [7, 8]}), [], first=10)
+    [('11',), ('12',)]
+    """
+    if not ids:
+        return [(str(first + i + 1),) for i in range(table.height)]
+    return table.select(pl.col(list(ids)).cast(pl.String).fill_null("")).rows()
+
+
+def rows_with_ids(
+    table: pl.DataFrame, ids: Sequence[str], first: int, wanted: Collection[tuple[str, ...]]
+) -> list[int]:
+    """Return the positions of the rows whose ids are wanted.
+
+    Examples
+    --------
+    >>> rows_with_ids(pl.DataFrame({"a": [7, 8]}), ["a"], 0, {("8",)})
+    [1]
+    """
+    if not wanted:
+        return []
+    if not ids:
+        numbers = (int(row[0]) - 1 - first for row in wanted if len(row) == 1 and row[0].isdecimal())
+        return sorted(number for number in numbers if 0 <= number < table.height)
+    firsts = list({row[0] for row in wanted if len(row) == len(ids)})
+    near = table[ids[0]].cast(pl.String).fill_null("").is_in(firsts).arg_true().to_list()
+    return [i for i, found in zip(near, row_ids(table[near], ids), strict=True) if found in wanted]
+
+
+def keys_of(
+    table: pl.DataFrame, ids: Sequence[str], columns: Sequence[str], numbers: Sequence[int]
+) -> list[Key]:
+    """Return the keys of some rows: their ids, and a digest of these columns."""
+    rows = row_ids(table, ids) if ids else [(str(number + 1),) for number in numbers]
+    names = sorted(columns)
+    values = table.select(names).rows()
+    return [Key(row, _digest(names, found)) for row, found in zip(rows, values, strict=True)]
+
+
+def _digest(names: Sequence[str], values: Sequence[Any]) -> str:
+    text = json.dumps([list(names), list(values)], default=str)
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+def _state(path: Path) -> tuple[int, ...] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

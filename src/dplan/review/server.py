@@ -1,0 +1,204 @@
+"""Run the page's server, until it is told to stop."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import threading
+import webbrowser
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from dplan.review.app import create_app
+from dplan.review.labels import export_labels, label_of
+from dplan.review.log import VerdictLog
+from dplan.review.results import default_log, default_model, write_story
+from dplan.review.rounds import RoundMaker
+from dplan.review.rows import TableFile
+from dplan.review.security import Guard, names_of
+from dplan.review.session import Session
+from dplan.review.worker import Worker
+
+__all__ = ["Review"]
+
+
+class Review:
+    """A review page that is being served; also a context manager that closes it.
+
+    Attributes
+    ----------
+    url : str
+        The link to the page, with the token.
+    session : Session
+        Its session.
+    log : pathlib.Path
+        The log of verdicts.
+    model_path : pathlib.Path
+        Where the updated model is written after each refit.
+
+    Parameters
+    ----------
+    table : TableFile
+        The table under review.
+    model : path or None
+        The model to begin with; None to begin without labels.
+    log : path, optional
+        The log; by default beside the model, or beside the table.
+    model_out : path, optional
+        The updated model; by default the name of the model or the table with ``-reviewed``.
+    labels_out : path, optional
+        Where labels are written at the end.
+    host, port
+        Address to listen on; port 0 for any free port.
+    refit_every : int
+        Verdicts between two refits.
+    who : str
+        Name of the reviewer.
+    drop : sequence of str
+        Columns to ignore if there is no model.
+    seed : int
+        Seed of the training.
+    scratch : TemporaryDirectory, optional
+        A folder that is removed at the end.
+    maker : RoundMaker, optional
+        Opens the table and learns; by default, a process of its own does that.
+    """
+
+    def __init__(
+        self,
+        table: TableFile,
+        model: Path | None,
+        *,
+        log: Path | None = None,
+        model_out: Path | None = None,
+        labels_out: Path | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        refit_every: int = 10,
+        who: str = "",
+        drop: Sequence[str] = (),
+        seed: int = 0,
+        scratch: TemporaryDirectory[str] | None = None,
+        maker: RoundMaker | None = None,
+    ) -> None:
+        self.table, self.labels_out, self._scratch = table, labels_out, scratch
+        self.log = log or default_log(table.path, model)
+        self.model_path = model_out or default_model(table.path, model)
+        self._socket = _listening(host, port)
+        try:
+            self._verdicts = VerdictLog(self.log)
+        except OSError:
+            self._socket.close()
+            raise
+        self._worker = None if maker is not None else Worker(table, model, drop=drop, seed=seed)
+        self.session = Session(
+            maker or self._worker,  # type: ignore[arg-type]  # one of them is there
+            self._verdicts,
+            refit_every=refit_every,
+            who=who,
+            on_refit=lambda new: new.model.save(self.model_path),
+        )
+        token = secrets.token_urlsafe(24)
+        shown_host = "127.0.0.1" if host in ("0.0.0.0", "::") else host
+        self.url = f"http://{shown_host}:{self._socket.getsockname()[1]}/?token={token}"
+        app: ASGIApp = Guard(create_app(self.session, self.write_results), token, names_of(host))
+        config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1)
+        self._server = uvicorn.Server(config)
+        self._serving = threading.Thread(target=self._serve, daemon=True)
+        self.failure: BaseException | None = None
+        self._opening = threading.Thread(target=self._open, daemon=True)
+
+    def start(self) -> Review:
+        """Serve the page, and open the table meanwhile."""
+        self._serving.start()
+        self._opening.start()
+        return self
+
+    def wait_until_opened(self) -> None:
+        """Wait until the table is open; raise the error if it cannot be opened."""
+        while self._opening.is_alive():
+            self._opening.join(0.2)  # in short waits, or Ctrl-C is not handled
+        if self.failure is not None:
+            raise self.failure
+
+    def wait(self) -> None:
+        """Wait until the page is closed or the process is interrupted."""
+        while self._serving.is_alive():
+            self._serving.join(0.2)
+
+    def show(self) -> None:
+        """Open the page in a browser."""
+        with suppress(webbrowser.Error):
+            webbrowser.open(self.url)
+
+    def labels(self) -> dict[str, str]:
+        """Return the label of each reviewed row, by its id."""
+        current = self._verdicts.verdicts.current
+        return {", ".join(key.row): label_of(record) for key, record in current.items()}
+
+    def write_results(self) -> list[str]:
+        """Write the labels and the story of the session; return the files with results."""
+        written = [f"verdicts: {self.log}"]
+        if self.session.base is None:
+            return written
+        written.append(f"story: {write_story(self.session, self.log)}")
+        if self.model_path.exists() and self.session.round.number:
+            written.append(f"updated model: {self.model_path}")
+        if self.labels_out is not None:
+            export_labels(self._verdicts.records, self.table, self.labels_out)
+            written.append(f"labels: {self.labels_out}")
+        return written
+
+    def close(self) -> None:
+        """Stop serving; verdicts are saved already."""
+        self._server.should_exit = True
+        if self._serving.is_alive():
+            self._serving.join(5)
+        self._socket.close()
+        if self._worker is not None:
+            self._worker.close()
+        if self._opening.is_alive():
+            self._opening.join(5)
+        self._verdicts.close()
+        if self._scratch is not None:
+            self._scratch.cleanup()
+
+    def __enter__(self) -> Review:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _repr_html_(self) -> str:
+        return f'<a href="{self.url}" target="_blank" rel="noreferrer">Open the review page</a>'
+
+    def _serve(self) -> None:
+        self._server.run(sockets=[self._socket])
+
+    def _open(self) -> None:
+        try:
+            self.session.open()
+        except BaseException as error:  # raised in the main thread, and shown on the page
+            self.failure = error
+            with self.session.lock:
+                self.session.error = " ".join(str(error).split())
+                self.session.stage = None
+                self.session.version += 1
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((host, port))
+        found.listen(100)  # from now on, so that a browser may be quicker than the server
+    except OSError as error:
+        found.close()
+        raise OSError(f"cannot listen on {host}, port {port}: {error.strerror or error}") from error
+    return found

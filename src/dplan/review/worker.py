@@ -1,0 +1,157 @@
+"""An `Engine` in a process of its own, so that scoring and training never delay a verdict.
+
+The processes exchange JSON lines over pipes and rounds as files in a private folder. The worker ends when its pipe
+does, so none is left behind when the server is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from dplan.review.rounds import Judged, Progress, Round
+from dplan.review.rows import TableFile
+
+__all__ = ["Worker"]
+
+_NICENESS = 5  # verdicts and the page come first
+
+
+class Worker:
+    """Makes rounds in another process; parameters are those of `Engine`."""
+
+    def __init__(
+        self, table: TableFile, model: Path | None, *, drop: Sequence[str] = (), seed: int = 0
+    ) -> None:
+        self.table = table
+        options = {**asdict(table.options), "missing": list(table.options.missing)}
+        self._settings = {
+            "table": {
+                "path": str(table.path),
+                "kind": table.kind,
+                "ids": list(table.ids),
+                "options": options,
+            },
+            "model": None if model is None else str(model),
+            "drop": list(drop),
+            "seed": seed,
+        }
+        self._folder = TemporaryDirectory(prefix="dplan-review-")
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+        self._wanted: set[tuple[str, ...]] = set()
+        self._closed = False
+        self._start()  # it imports what it needs while the server does the same
+
+    def open(self, wanted: Sequence[tuple[str, ...]], progress: Progress) -> Round:
+        """Score the table with the first model."""
+        self._wanted |= set(wanted)
+        with self._lock:
+            return self._round(0, {"wanted": [list(row) for row in self._wanted]}, progress)
+
+    def refit(self, judged: Sequence[Judged], number: int, progress: Progress) -> Round:
+        """Learn from verdicts and score the table again."""
+        with self._lock:
+            return self._round(number, {"judged": [list(one) for one in judged]}, progress)
+
+    def close(self) -> None:
+        """End the process and remove its files."""
+        self._closed = True
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            for pipe in (self._process.stdin, self._process.stdout):
+                assert pipe is not None
+                with suppress(OSError):
+                    pipe.close()
+        self._folder.cleanup()
+
+    def _start(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "dplan.review.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        self._send(self._settings)
+
+    def _send(self, message: dict[str, Any]) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        self._process.stdin.flush()
+
+    def _round(self, number: int, job: dict[str, Any], progress: Progress) -> Round:
+        assert self._process is not None
+        if self._process.poll() is not None:
+            raise RuntimeError(
+                f"the training process ended unexpectedly (exit code {self._process.returncode}); "
+                "verdicts are still saved, start the review again to continue learning"
+            )
+        folder = Path(self._folder.name) / f"round-{number}"
+        folder.mkdir(exist_ok=True)
+        with suppress(BrokenPipeError):  # then there is no answer, either
+            self._send({"number": number, "folder": str(folder), **job})
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            message = json.loads(line)
+            if "stage" in message:
+                progress(message["stage"], message["done"], message["total"])
+            elif "error" in message:
+                raise ValueError(message["error"])
+            else:
+                return Round.load(folder, number)
+        self._process.wait()
+        if self._closed:
+            raise RuntimeError("the review was closed")
+        return self._round(number, job, progress)  # which says what happened
+
+
+def main() -> None:
+    """Answer jobs from standard input until it ends."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # nothing else may write to the pipe
+    with suppress(AttributeError, OSError):
+        os.nice(_NICENESS)
+    jobs = (json.loads(line) for line in sys.stdin)
+
+    def answer(**message: Any) -> None:
+        answers.write(json.dumps(message) + "\n")
+        answers.flush()
+
+    def progress(stage: str, done: int, total: int | None) -> None:
+        answer(stage=stage, done=done, total=total)
+
+    settings = next(jobs)
+
+    from dplan.review.engine import Engine
+    from dplan.tables.chunks import ReadOptions
+
+    table = settings.pop("table")
+    options = ReadOptions(table["options"]["encoding"], tuple(table["options"]["missing"]))
+    file = TableFile(Path(table["path"]), table["kind"], tuple(table["ids"]), options)
+    model = settings.pop("model")
+    engine = Engine(file, None if model is None else Path(model), **settings)
+    for job in jobs:
+        try:
+            if "wanted" in job:
+                made = engine.open({tuple(row) for row in job["wanted"]}, progress)
+            else:
+                made = engine.refit([Judged(*one) for one in job["judged"]], job["number"], progress)
+            made.save(Path(job["folder"]))
+            answer(done=True)
+        except BrokenPipeError:
+            return
+        except Exception as error:  # reported to the page; the next refit may work
+            answer(error=" ".join(str(error).split()) or type(error).__name__)
+
+
+if __name__ == "__main__":
+    with suppress(BrokenPipeError, KeyboardInterrupt):
+        main()

@@ -1,0 +1,375 @@
+"""Sessions: verdicts survive anything, the detector learns from them, and windows do not overwrite each other."""
+
+import threading
+import time
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dplan.exceptions import VerdictLogError
+from dplan.review import engine
+from dplan.review import rows as table_rows
+from dplan.review.engine import POOL
+from dplan.review.log import VerdictLog, Verdicts, read_log
+from dplan.review.session import Refused
+from dplan.review.simulating import simulate
+from dplan.review.view import queue_view, state_view, threshold_view
+from tests.tables.payments import payments
+
+
+def decide(session, n, fraud, **options):
+    """Give n true verdicts, from the top of the queue."""
+    rows = []
+    for _ in range(n):
+        row = session.queue()[0]
+        session.judge([row], "anomaly" if fraud[row] else "normal", **options)
+        rows.append(row)
+    return rows
+
+
+def test_the_queue_begins_with_the_highest_scores(open_session):
+    session = open_session()
+    current = session.round
+    first = [row for row in session.queue()[:10] if row not in current.explored]
+    assert current.scores[first].min() >= np.sort(current.scores)[-60]
+    assert len(session.queue()) <= POOL + 100
+    assert current.rank(int(current.scores.argmax())) == 1
+
+
+def test_a_verdict_says_what_was_seen(open_session, tmp_path):
+    session = open_session()
+    row = session.queue()[0]
+    session.judge([row], "anomaly", "theft", seconds=3.25, window="w", reasons={row: ["`amount` = 9"]})
+    record = read_log(tmp_path / "verdicts.jsonl")[-1]
+    assert record["row"] == [f"j{row:05}"]
+    assert record["score"] == session.round.scores[row]
+    assert record["rank"] == session.round.rank(row)
+    assert (record["verdict"], record["class"], record["who"], record["seconds"]) == (
+        "anomaly",
+        "theft",
+        "me",
+        3.2,
+    )
+    assert record["reasons"] == ["`amount` = 9"]
+    assert record["model"] == session.round.digest
+    assert len(record["digest"]) == 24
+
+
+def test_reopening_continues_and_replaying_gives_the_same_labels(open_session, fraud, tmp_path):
+    session = open_session()
+    rows = decide(session, 7, fraud)
+    assert session.refit(wait=True)
+    rows += decide(session, 5, fraud)
+    scores, queue = session.round.scores, session.queue()
+    before = {row: record["verdict"] for row, record in session.judged().items()}
+    session.log.close()
+    again = open_session()
+    assert {row: record["verdict"] for row, record in again.judged().items()} == before
+    assert list(again.judged()) == rows
+    np.testing.assert_array_equal(again.round.scores, scores)
+    assert again.queue() == queue
+    assert again.since_refit == 5
+    replayed = Verdicts(read_log(tmp_path / "verdicts.jsonl")).current
+    assert [record["number"] for record in replayed.values()] == rows
+
+
+def test_learning_raises_finds_and_lowers_false_alarms(open_session, fraud):
+    session = open_session()
+    rows = decide(session, 30, fraud)
+    before = session.round
+    assert session.refit(wait=True)
+    after = session.round
+    assert after.number == 1
+    assert after.digest != before.digest
+    assert after.model.summary["labels"]["fraud"] == before.model.summary["labels"]["fraud"] + sum(
+        fraud[row] for row in rows
+    )
+    assert not set(rows) & set(session.queue())
+    assert session.since_refit == 0
+
+
+def test_false_alarms_are_learned_without_a_find(open_session, fraud):
+    session = open_session()
+    rows = session.queue()[:12]
+    for row in rows:
+        session.judge([row], "normal")
+    before = session.round
+    assert session.refit(wait=True)
+    after = session.round
+    assert len(after.model.checked_normal) == after.model.summary["checked_normal"] == 12
+    assert after.model.summary["labels"]["fraud"] == before.model.summary["labels"]["fraud"]
+    assert after.scores[rows].mean() < before.scores[rows].mean()
+    np.testing.assert_array_equal(after.model.background, before.model.background)
+
+
+def test_a_verdict_replaces_what_the_model_knew(open_session, tmp_path):
+    table = payments()  # which the model was fitted on
+    table.drop("verdict").write_csv(tmp_path / "may.csv")
+    session = open_session(tmp_path / "may.csv")
+    known = next(row for row in session.queue() if table["verdict"][row] == "fraud")
+    session.judge([known], "normal")
+    assert session.refit(wait=True)
+    model, before = session.round.model, session.base.model
+    assert len(model.known_anomalies) == len(before.known_anomalies) - 1
+    assert table["payment"][known] in before.summary["known_names"]
+    assert table["payment"][known] not in model.summary["known_names"]
+    assert len(model.checked_normal) == 1
+
+
+def test_verdicts_during_a_refit_are_kept_and_count_for_the_next(open_session, fraud, monkeypatch):
+    session = open_session(refit_every=5)
+    slow, refit = threading.Event(), session.maker.refit
+
+    def waiting(*arguments):
+        slow.wait(20)
+        return refit(*arguments)
+
+    monkeypatch.setattr(session.maker, "refit", waiting)
+    decide(session, 5, fraud)
+    assert session.refitting
+    during = decide(session, 3, fraud)
+    assert not session.refit()
+    slow.set()
+    while session.refitting:
+        time.sleep(0.01)
+    assert session.round.number == 1
+    assert set(during) <= set(session.judged())
+    assert session.since_refit == 3
+
+
+def test_verdicts_that_came_during_a_refit_cause_the_next_one(open_session, fraud, monkeypatch):
+    session = open_session(refit_every=3)
+    slow, refit = threading.Event(), session.maker.refit
+    monkeypatch.setattr(session.maker, "refit", lambda *job: slow.wait(60) and refit(*job))
+    decide(session, 7, fraud)
+    slow.set()
+    while session.refitting:
+        time.sleep(0.01)
+    assert session.round.number == 2
+    assert session.since_refit == 0
+
+
+def test_a_late_verdict_about_a_row_of_the_last_round_counts(open_session, fraud, monkeypatch):
+    session = open_session()
+    decide(session, 12, fraud)
+    last = session.queue()[-1]  # the least suspicious of those that may be on a screen
+    monkeypatch.setattr(engine, "POOL", 20)
+    session.refit(wait=True)
+    assert last not in session.round.places
+    session.judge([last], "normal")
+    assert session.refit(wait=True)
+    assert last in session.judged()
+    assert last in session.round.places
+
+
+def test_undo_withdraws_the_verdict_also_after_a_refit(open_session, fraud):
+    session = open_session()
+    rows = decide(session, 4, fraud, window="mine")
+    session.refit(wait=True)
+    assert rows[-1] not in session.queue()
+    (undone,) = session.undo("mine")
+    assert undone["number"] == rows[-1]
+    assert session.queue()[0] == rows[-1]
+    assert rows[-1] not in session.judged()
+    session.refit(wait=True)
+    labels = session.round.model.summary["labels"]["fraud"] - session.base.model.summary["labels"]["fraud"]
+    assert labels == sum(fraud[row] for row in rows[:-1])
+
+
+def test_undo_is_for_the_own_window_only(open_session, fraud):
+    session = open_session()
+    (mine,) = decide(session, 1, fraud, window="mine")
+    (theirs,) = decide(session, 1, fraud, window="theirs")
+    session.undo("mine")
+    assert list(session.judged()) == [theirs]
+    with pytest.raises(Refused, match="nothing to undo"):
+        session.undo("mine")
+    assert mine in session.queue()
+
+
+def test_a_contradicting_verdict_of_another_window_is_refused_until_it_was_seen(open_session):
+    session = open_session()
+    row = session.queue()[0]
+    (first,) = session.judge([row], "anomaly", window="one")
+    with pytest.raises(Refused, match="already has another verdict") as refused:
+        session.judge([row], "normal", window="two")
+    assert refused.value.current == first
+    assert session.judge([row], "anomaly", window="two") == [first]  # the same again changes nothing
+    session.judge([row], "normal", window="two", replaces=first["n"])
+    assert session.judged()[row]["verdict"] == "normal"
+    assert len([record for record in session.log.records if record["kind"] == "verdict"]) == 2
+
+
+def test_a_row_that_is_not_as_it_was_shown_is_refused(open_session):
+    session = open_session()
+    with pytest.raises(Refused, match="not the one that was shown"):
+        session.judge([session.queue()[0]], "normal", digests=["other"])
+    with pytest.raises(Refused, match="not open for review"):
+        session.judge([int(session.round.scores.argmin())], "normal")
+
+
+def test_two_people_at_once_lose_nothing(open_session):
+    session = open_session()
+    rows = session.queue()[:40]
+
+    def person(window, own):
+        for row in own:
+            session.judge([row], "normal", window=window)
+
+    people = [threading.Thread(target=person, args=(str(i), rows[i::4])) for i in range(4)]
+    for one in people:
+        one.start()
+    for one in people:
+        one.join()
+    assert sorted(session.judged()) == sorted(rows)
+
+
+@pytest.fixture
+def repeated(folder, tmp_path):
+    """The payments, with one of them ten times: nearly the same, under other ids."""
+    table = pl.read_csv(folder / "june.csv", schema_overrides={"payment": pl.String})
+    row = table.filter(pl.col("truth") == "fraud").sort("amount", descending=True)[:1]
+    copies = pl.concat([row] * 10).with_columns(
+        payment=pl.Series([f"copy-{i}" for i in range(10)]), amount=row["amount"][0] + pl.int_range(10) * 0.01
+    )
+    path = tmp_path / "repeated.csv"
+    pl.concat([table, copies]).write_csv(path)
+    return path
+
+
+def test_near_duplicates_share_a_verdict_once_two_of_them_have_it(open_session, repeated):
+    session = open_session(repeated)
+    copies = range(3000, 3010)
+    group = session.group(3000)
+    assert set(copies) <= set(group)
+    batch = session.queue()[:10]
+    assert len(set(batch) & set(group)) <= 3
+    session.judge([3000], "anomaly")
+    assert session.confirmed(3001) is None
+    session.judge([3001], "anomaly")
+    assert session.confirmed(3002)["verdict"] == "anomaly"
+    rest = [row for row in group if row not in (3000, 3001)]
+    session.judge(rest, "anomaly", window="w")
+    assert set(group) <= set(session.judged())
+    assert len(session.undo("w")) == len(rest)  # as given, so withdrawn: together
+    session.judge([3002], "normal")
+    assert session.confirmed(3003) is None
+
+
+def test_rows_that_changed_lose_their_verdict_and_are_counted(open_session, folder, fraud, tmp_path):
+    session = open_session()
+    rows = decide(session, 3, fraud)
+    session.log.close()
+    table = pl.read_csv(folder / "june.csv", schema_overrides={"payment": pl.String})
+    changed = table.with_columns(
+        items=pl.when(pl.col("payment") == f"j{rows[0]:05}").then(99).otherwise(pl.col("items"))
+    )
+    changed.reverse().write_csv(tmp_path / "changed.csv")  # in another order: rows are found by their id
+    again = open_session(tmp_path / "changed.csv")
+    assert again.unmatched == 1
+    assert {2999 - row for row in again.judged()} == set(rows[1:])
+    assert state_view(again)["unmatched"] == 1
+
+
+def test_other_ids_than_the_log_has_are_refused(open_session, folder, tmp_path):
+    open_session().log.close()
+    from dplan.review.engine import Engine
+    from dplan.review.rows import TableFile
+    from dplan.review.session import Session
+
+    with VerdictLog(tmp_path / "verdicts.jsonl") as log:
+        engine = Engine(TableFile(folder / "june.csv", "csv"), folder / "fraud.dplan")
+        with pytest.raises(VerdictLogError, match="identifies rows by --id payment"):
+            Session(engine, log).open()
+
+
+@pytest.mark.parametrize("what", ["changed", "deleted"])
+def test_a_table_that_changes_is_noticed_and_verdicts_are_still_saved(open_session, folder, tmp_path, what):
+    path = tmp_path / "own.csv"
+    path.write_bytes((folder / "june.csv").read_bytes())
+    session = open_session(path)
+    if what == "changed":
+        path.write_text(path.read_text().replace("j00000", "q00000"))
+    else:
+        path.unlink()
+    row = session.queue()[0]
+    session.judge([row], "anomaly")
+    assert f"own.csv has {'been deleted' if what == 'deleted' else 'changed'}" in state_view(session)["error"]
+    with pytest.raises(RuntimeError, match=r"own\.csv has .* Verdicts are still saved"):
+        session.refit(wait=True)
+    assert not session.refitting
+    assert list(session.judged()) == [row]
+
+
+def test_without_a_model_the_review_begins_with_rare_rows_and_learns_from_the_first_anomaly(
+    open_session, fraud
+):
+    session = open_session(model=None)
+    assert not session.refit()
+    assert not state_view(session)["can_learn"]
+    found = sum(fraud[row] for row in simulate(session, lambda row: "fraud" * fraud[row], 16))
+    assert session.round.number == 1
+    assert found >= 10  # of 60 in 3,000 rows; chance would find less than one
+    assert type(session.round.model.detector).__name__ == "DPLANEnsemble"
+
+
+def test_the_views_are_small_and_complete(open_session, fraud):
+    session = open_session()
+    decide(session, 25, fraud)
+    state = state_view(session)
+    assert state["counts"]["reviewed"] == 25
+    assert (
+        state["curve"]["found"][-1]
+        == state["counts"]["anomaly"]
+        == sum(fraud[row] for row in session.judged())
+    )
+    assert len(state["curve"]["without"]) == len(state["curve"]["found"])
+    assert state["next"]["low"] <= state["next"]["expected"] <= state["next"]["high"]
+    assert state["classes"] == [{"name": "fraud", "rows": state["counts"]["anomaly"]}]
+    queue = queue_view(session)
+    assert len(queue["rows"]) == 40
+    assert queue["left"] == len(session.queue())
+    levels = threshold_view(session)
+    volumes = [volume for _, volume in levels["volume"]]
+    assert volumes == sorted(volumes)
+    score, volume = levels["volume"][10]
+    assert volume == (session.round.scores >= score).sum()
+    assert len(levels["reviewed"]) == 25
+
+
+def test_moves_since_the_last_round_are_shown(open_session, fraud):
+    session = open_session()
+    assert {entry["moved"] for entry in queue_view(session)["rows"]} == {0}
+    decide(session, 20, fraud)
+    before = session.round
+    session.refit(wait=True)
+    for entry in queue_view(session)["rows"]:
+        expected = before.rank(entry["row"]) - entry["rank"]
+        assert entry["moved"] == (expected if abs(expected) >= 3 else 0)
+
+
+def test_the_filter_searches_all_open_rows(open_session):
+    session = open_session()
+    every = session.queue()
+    table = session.round.pool
+    matching = session.queue("country=xx items>2")
+    assert matching
+    for row in every:
+        place = session.round.places[row]
+        expected = table["country"][place] == "XX" and float(table["items"][place]) > 2
+        assert (row in matching) == expected
+    assert session.queue(f"j{every[5]:05}") == [every[5]]
+    assert session.queue("no such words") == []
+
+
+def test_large_tables_are_read_in_chunks_and_only_candidates_are_kept(
+    open_session, folder, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(engine, "POOL", 50)
+    monkeypatch.setattr(table_rows, "CHUNK_ROWS", 500)
+    whole = open_session()
+    assert len(whole.round.scores) == 3000
+    assert len(whole.round.pool) <= 50 + 50
+    best = np.sort(whole.round.scores)[-50:]
+    assert set(best) <= set(whole.round.scores[whole.round.rows])
