@@ -78,7 +78,7 @@ def test_from_a_csv_to_a_ranked_list_with_reasons(csv, tmp_path):
         "DPLANEnsemble",
         "tree agents 0.",
         "nearest neighbours 0.2",
-        "isolation forest 0.10",
+        "isolation forest 0.0",
         "country: 4 levels: DE, FR, PL, XX",
         "n_steps=2000",
         "30 fraud",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 import numpy as np
@@ -13,9 +13,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan.tables.chunks import Chunk, ReadOptions, chunks
+from dplan.tables.decoding import AUTO
 from dplan.tables.model import TableModel
 from dplan.tables.parts import reasons_for
-from dplan.tables.writing import neutralised, output_names
+from dplan.tables.writing import DIGITS, neutralised, output_names
 
 __all__ = ["Followed", "follow"]
 
@@ -91,6 +92,8 @@ def follow(
     ['row', '1', '3']
     """
     options = reading or model.read_options
+    if options.encoding == AUTO:  # nothing can be detected before it arrives
+        options = replace(options, encoding="utf-8")
     if len("\n".encode(options.encoding)) > 1 and "utf8" not in options.encoding.lower().replace("-", ""):
         raise ValueError(
             f"a stream cannot be read line by line in {options.encoding}; convert it to UTF-8, such as with iconv"
@@ -165,18 +168,18 @@ class _Stream:
     def write(self, table: pl.DataFrame, scores: NDArray[np.float64], line: int) -> None:
         model = self._model
         alerts = scores >= self._threshold
-        ours = [pl.Series("score", scores), pl.Series("percentile", model.percentile(scores))]
+        rounded = pl.Series("score", scores).round_sig_figs(DIGITS)
+        ours = [rounded, pl.Series("percentile", model.percentile(scores))]
         ours.append(pl.Series("alert", alerts))
         if self._explain:
             ours.append(pl.Series("reasons", reasons_for(model, table, alerts), dtype=pl.String))
         ids = model.summary.get("ids", ())
         kept = [name for name in dict.fromkeys([*ids, *self._keep]) if name in table.columns]
-        copied = table.select(kept).get_columns()
-        if not kept:
-            first = line - self.first_line + 1
-            copied = [pl.Series("row", range(first, first + table.height))]
+        first = line - self.first_line + 1
+        ours.insert(0, pl.Series("row", range(first, first + table.height)))
         names = output_names(kept, [column.name for column in ours])
-        self._write(pl.DataFrame([*copied, *(column.rename(names[column.name]) for column in ours)]))
+        number, *others = (column.rename(names[column.name]) for column in ours)
+        self._write(pl.DataFrame([number, *table.select(kept).get_columns(), *others]))
         self.found.rows += table.height
         self.found.alerts += int(alerts.sum())
 

@@ -40,11 +40,10 @@ from dplan.tables.parts import Part, Plan, explain_rows, score_chunk, score_file
 from dplan.tables.reading import unchanged
 from dplan.tables.transform_report import TransformReport
 from dplan.tables.workers import Run, in_threads, on_cluster
-from dplan.tables.writing import check_folder, conventions_of_output, part_name, write_folder
+from dplan.tables.writing import DIGITS, check_folder, conventions_of_output, part_name, write_folder
 
 __all__ = ["Options", "Outcome", "score_table"]
 
-_DIGITS = 6  # of scores in text
 _EXPLAINED_AT_A_TIME = 1_000  # rows: an interrupted run repeats at most so many per worker
 
 Progress = Callable[[str, int, int | None], None]
@@ -175,7 +174,7 @@ def score_table(
             found = next((part.conventions for part in every if part.conventions), None)
             written_as = conventions_of_output(output_kind, found, options.separator, options.decimal)
             if output_kind not in ("parquet", "arrow"):  # nobody reads sixteen digits
-                rows = rows.with_columns(pl.col("score").round_sig_figs(_DIGITS))
+                rows = rows.with_columns(pl.col("score").round_sig_figs(DIGITS))
             write_output(rows.select(columns), output, output_kind, written_as, folder)
         mistakes, errors = write_errors(list(zip(names, parts, strict=True)), plan, output, overwrite)
     n_rows, resumed = sum(part.scored for part in every), sum(part.resumed for part in every)

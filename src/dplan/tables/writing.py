@@ -16,6 +16,7 @@ from dplan.tables.chunks import Conventions
 from dplan.tables.decoding import uncompressed_name
 
 __all__ = [
+    "DIGITS",
     "check_folder",
     "check_types",
     "conventions_of_output",
@@ -26,6 +27,8 @@ __all__ = [
     "write_folder",
     "write_rows",
 ]
+
+DIGITS = 6  # of scores in text; binary formats have all of them
 
 _OUTPUTS = {
     **dict.fromkeys((".csv", ".txt"), "csv"),
