@@ -51,7 +51,7 @@ def test_json_lines(model, new, scored):
     found, text, _ = followed(model, lines.encode(), kind="jsonl", output_kind="jsonl", keep=["country"])
     rows = [json.loads(line) for line in text.splitlines()]
     assert [row["score"] for row in rows] == pl.read_csv(io.StringIO(scored))["score"].to_list()
-    assert list(rows[0]) == ["payment", "country", "score", "percentile", "alert"]
+    assert list(rows[0]) == ["row", "payment", "country", "score", "percentile", "alert"]
     assert found.rows == 300
 
 
@@ -72,11 +72,11 @@ def test_each_row_is_written_before_the_next_is_sent(form, model_path, new, mode
         process.stdin.write(line)
         process.stdin.flush()
         if form == "csv" and number == 0:
-            assert process.stdout.readline() == b"payment,score,percentile,alert\n"
+            assert process.stdout.readline() == b"row,payment,score,percentile,alert\n"
         found = process.stdout.readline()
         delays.append(time.perf_counter() - begun)
-        score = float(found.split(b",")[1]) if form == "csv" else json.loads(found)["score"]
-        assert score == model.score(new[number : number + 1])[0]
+        score = float(found.split(b",")[2]) if form == "csv" else json.loads(found)["score"]
+        assert score == pytest.approx(model.score(new[number : number + 1])[0], rel=1e-5)
     _, messages = process.communicate()
     assert process.returncode == 0
     assert messages.decode().startswith("Scored 20 rows; ")
@@ -92,8 +92,8 @@ def test_bad_rows_are_skipped_and_named(model, model_path, new):
     assert [message.split(":")[0] for message in skipped] == ["line 3", "line 6", "line 7"]
     assert "'day'" in skipped[0]
     assert "expected 6" in skipped[1]
-    kept = [line.split(",")[0] for line in text.splitlines()[1:]]
-    assert kept == [new["payment"][row] for row in (0, 2, 5)]
+    kept = [line.split(",")[:2] for line in text.splitlines()[1:]]
+    assert kept == [[number, new["payment"][row]] for number, row in (("1", 0), ("4", 2), ("7", 5))]
     assert (found.rows, found.skipped) == (3, 3)
     run = subprocess.run(
         [sys.executable, "-m", "dplan", "score", "-", "-m", str(model_path), "-o", "-", "--follow"],
@@ -108,7 +108,8 @@ def test_rows_of_different_types_are_read_one_by_one(model, new):
     rows[1]["items"] = str(rows[1]["items"])
     content = "\n".join(map(json.dumps, rows)).encode()
     _, text, skipped = followed(model, content, kind="jsonl", output_kind="jsonl")
-    assert [json.loads(line)["score"] for line in text.splitlines()] == model.score(new[:4]).tolist()
+    found = [json.loads(line)["score"] for line in text.splitlines()]
+    assert found == pytest.approx(model.score(new[:4]).tolist(), rel=1e-5)
     assert skipped == []
 
 
@@ -123,7 +124,7 @@ def test_wrong_columns_end_the_stream(model, new):
 
 def test_formulas_are_neutralised(model, new):
     row = new[:1].with_columns(payment=pl.lit("=1+2"))
-    assert followed(model, row.write_csv().encode())[1].splitlines()[1].startswith("'=1+2,")
+    assert followed(model, row.write_csv().encode())[1].splitlines()[1].startswith("1,'=1+2,")
 
 
 def test_options_that_need_all_rows_are_refused(model_path):
