@@ -48,7 +48,7 @@ def test_a_page_works_as_written(page, tmp_path):
         "reading-the-report.md": {"report.html"},
         "production.md": {"scored.parquet", "scored-parts", "scored-by-polars.parquet", "stream.csv"}
         | {"forest-2.dplan", "fraud.onnx"},
-        "which-detector.md": {"forest.dplan"},
+        "which-detector.md": {"DPLANEnsemble.dplan", "IForest.dplan"},
         "verdicts.md": {"queue-2.csv", "forest-3.dplan"},
     }
     assert expected[page] <= made

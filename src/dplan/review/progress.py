@@ -59,7 +59,7 @@ def without_feedback(
     Examples
     --------
     >>> without_feedback([4, 5, 6], {4: True, 6: False}, 3)
-    [1.0, 2.0, 2.0]
+    [1.0, 1.5, 1.5]
     """
     known = verdicts if truth is None else truth
     ranks = [place for place, row in enumerate(order) if row in known]
