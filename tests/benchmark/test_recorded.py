@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dplan.benchmark.cells import PLACE, Cell, _detector_class, identity, run_cell
+from dplan.benchmark.cells import PLACE, Cell, identity, run_cell
 from dplan.benchmark.configuration import data_fingerprint, machine, versions
 from dplan.benchmark.journal import read_journal
+from dplan.benchmark.methods import create
 from dplan.benchmark.suites import Plan, cells_of
 from dplan.datasets import load
 from dplan.detectors.baselines import LogisticBaseline
@@ -117,5 +118,9 @@ def test_every_committed_cell_belongs_to_a_cell_of_today():
     recorded = {identity(record) for record in cells(RESULTS)}
     assert len(recorded) == len(cells(RESULTS)) == 7_808
     assert recorded <= today
-    versions = {(record["method"], record.get("version", 1)) for record in cells(RESULTS)}
-    assert versions == {(method, _detector_class(method).version) for method in methods}
+    old = {
+        record["method"]
+        for record in cells(RESULTS)
+        if record.get("version", 1) != create(record["method"]).version
+    }
+    assert old == set()
