@@ -42,7 +42,7 @@ def tables(home: str | Path | None = None) -> list[str]:
     Raises
     ------
     FileNotFoundError
-        If there is none.
+        If the folder has no such table.
     """
     place = collection_folder("adgym", home)
     names = [path.stem for path in place.glob("*.npz") if len(_labels(path)) >= _FEWEST_ROWS]

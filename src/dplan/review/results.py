@@ -12,7 +12,7 @@ __all__ = ["default_log", "default_model", "write_story"]
 
 
 def default_log(table: Path, model: Path | None) -> Path:
-    """Return the log of a review: beside the model, or beside the table if there is none.
+    """Return the log of a review: next to the model, or next to the table without a model.
 
     Examples
     --------

@@ -100,12 +100,12 @@ class TrainingRows:
         self._seen |= np.isin(self._background, _digests(prepared))
 
     def known_names(self, prepared: Floats) -> list[str]:
-        """Return the known anomaly with the same values as each row; "" if there is none."""
+        """Return the known anomaly with the same values as each row; an empty text if no anomaly has them."""
         return [self._known.get(digest, "") for digest in _digests(prepared).tolist()]
 
     @property
     def share(self) -> float:
-        """The fraction of the unlabelled training rows that the table contains; 0 if rows cannot be told apart."""
+        """The fraction of the unlabelled training rows that the table contains; 0 if too many rows are identical."""
         return float(self._seen.mean()) if self._distinct > 0.5 else 0.0
 
 
