@@ -13,11 +13,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan.exceptions import CellError, shown
 from dplan.tables.conversion import SMALL_INTEGERS, Kind, as_numbers, check_values, kind_of
 from dplan.tables.cycles import CYCLES
 from dplan.tables.dates import parse_dates
-from dplan.tables.understanding.meaning import Meaning
+from dplan.tables.understanding.meaning import Meaning, all_read
 
 __all__ = [
     "LIMIT",
@@ -286,14 +285,4 @@ def as_fitted(column: Column, series: pl.Series) -> pl.Series:
             texts.str.to_lowercase().replace({"false": "0", "true": "1"}) if column.kind == "flag" else texts
         )
         values = words.cast(pl.Float64, strict=False)
-    bad = values.is_null() & texts.is_not_null()
-    if bad.any():
-        row = int(bad.arg_max() or 0)
-        raise CellError(
-            column.name,
-            row,
-            f"{shown(series[row])} is not a {column.kind}, but the column was a {column.kind} column in training; "
-            "fix it, or leave it empty",
-            rows=tuple(bad.arg_true()),
-        )
-    return values
+    return all_read(series.cast(pl.String), values, f"a {column.kind}", column.kind)

@@ -107,18 +107,7 @@ class Meaning:
 
     def read_all(self, texts: pl.Series) -> pl.Series:
         """Like `read`, but raise a CellError for the first text that does not have this meaning."""
-        values = self.read(texts)
-        bad = values.is_null() & texts.is_not_null()
-        if bad.any():
-            row = int(bad.arg_max() or 0)
-            raise CellError(
-                texts.name,
-                row,
-                f"{shown(texts[row])} is not {self.described()}, but the column was a {self.kind} column in training; "
-                "fix it, or leave it empty",
-                rows=tuple(bad.arg_true()),
-            )
-        return values
+        return all_read(texts, self.read(texts), self.described(), self.kind)
 
     def described(self) -> str:
         """Return the meaning in words.
@@ -137,3 +126,18 @@ class Meaning:
             return f"a date, {ORDERS[self.order].replace('-', ' ')}"
         names = {"time": "a time of day", "duration": "a duration", "flag": "yes or no"}
         return names.get(self.kind, self.part or self.kind)
+
+
+def all_read(texts: pl.Series, values: pl.Series, described: str, kind: str) -> pl.Series:
+    """Return what was read from texts, or raise a CellError for the first text that could not be."""
+    bad = values.is_null() & texts.is_not_null()
+    if bad.any():
+        row = int(bad.arg_max() or 0)
+        raise CellError(
+            texts.name,
+            row,
+            f"{shown(texts[row])} is not {described}, but the column was a {kind} column in training; "
+            "fix it, or leave it empty",
+            rows=tuple(bad.arg_true()),
+        )
+    return values
