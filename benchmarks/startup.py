@@ -7,6 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from benchmarks.bars import Bar, interleaved, show
@@ -53,13 +54,18 @@ def first_fit(folder: Path) -> list[Bar]:
         "from dplan import DPLAN; import numpy as np; X = np.random.default_rng(0).random((500, 4)); "
         "DPLAN(random_state=0).fit(X, np.arange(500) < 20).anomaly_score(X)",
     )
-    fixed = min(cpu_seconds("-c", COMPILE) - cpu_seconds("-c", NUMBA) for _ in range(2))
+    commands = {"dplan fit of the example table": whole_fit, "the demo's first detector": demo}
+    fixed, first, again = np.inf, dict.fromkeys(commands, np.inf), dict.fromkeys(commands, np.inf)
+    for turn in range(3):  # best of all turns: other load slows compilers down even by processor time
+        fixed = min(fixed, cpu_seconds("-c", COMPILE) - cpu_seconds("-c", NUMBA))
+        for name, command in commands.items():
+            cache = str(folder / f"{name} {turn}")
+            first[name] = min(first[name], cpu_seconds(*command, cache=cache))
+            again[name] = min(again[name], cpu_seconds(*command, cache=cache))
     bars = []
-    for name, command in (("dplan fit of the example table", whole_fit), ("the demo's first detector", demo)):
-        cache = str(folder / name.replace(" ", "-"))
-        first, again = cpu_seconds(*command, cache=cache), cpu_seconds(*command, cache=cache)
-        compiling = first - again
-        detail = f"{compiling:.1f} s of {first:.1f} s; fixed workload {fixed:.1f} s (processor time)"
+    for name in commands:
+        compiling = first[name] - again[name]
+        detail = f"{compiling:.1f} s of {first[name]:.1f} s; fixed workload {fixed:.1f} s (processor time)"
         bars.append(Bar(f"compiling for {name} / a fixed workload", compiling / fixed, detail, at_most=2.8))
     return bars
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.bars import Bar, show
 
-N_COLUMNS = 50
+N_COLUMNS, N_CSV_ROWS = 50, 1_000_000
 
 WRITE = """
 import sys
@@ -63,6 +63,39 @@ model.save(sys.argv[2])
 figures.update(model.summary["seconds"])
 """
 
+CSV = """
+import sys
+import numpy as np, polars as pl
+n, rng = int(sys.argv[2]), np.random.default_rng(0)
+columns = {f"c{j}": rng.normal(100, 20, n).round(2) for j in range(36)}
+columns |= {f"i{j}": rng.integers(0, 100_000, n) for j in range(6)}
+german = [f"{x:,.2f} €".translate(str.maketrans(",.", ".,")) for x in rng.lognormal(5, 2, 100_000)]
+columns["g"] = rng.choice(german, n)
+moments = 1_700_000_000_000_000 + rng.integers(0, 10**14, n)
+columns["d"] = pl.Series(moments).cast(pl.Datetime("us")).dt.strftime("%d.%m.%Y %H:%M")
+columns |= {f"t{j}": rng.choice(["alpha", "beta", "gamma", "delta"], n) for j in range(5)}
+columns["f"] = rng.choice(["ja", "nein"], n)
+pl.DataFrame(columns).write_csv(sys.argv[1], separator=";")
+"""
+
+READ = """
+import polars as pl
+begin()
+pl.read_csv(sys.argv[1], separator=";", infer_schema_length=10_000)
+"""
+
+UNDERSTAND = """
+from pathlib import Path
+import polars as pl
+from dplan.tables.chunks import CHUNK_ROWS, MISSING, chunks
+from dplan.tables.understanding.deciding import understand
+frames = [chunk() for chunk in chunks(Path(sys.argv[1]), "csv", CHUNK_ROWS, raw=True)]
+text = pl.concat(frames, rechunk=False).get_columns()
+begin()
+table, meanings = understand(text, {}, MISSING)
+figures["kinds"] = sorted({meaning.kind for meaning in meanings.values()})
+"""
+
 EXPLAIN = """
 import numpy as np
 from dplan import DPLANEnsemble
@@ -104,6 +137,10 @@ def run(n_rows: int = 10_000_000) -> bool:
             rewrite.append(measured(REWRITE, table, out))
             score.append(measured(SCORE, table, out, model, before=head))
         explain = measured(EXPLAIN)
+        csv = str(Path(folder, "table.csv"))
+        subprocess.run([sys.executable, "-c", CSV, csv, str(N_CSV_ROWS)], check=True)
+        turns = [(measured(READ, csv), measured(UNDERSTAND, csv)) for _ in range(2)]
+        read, understand = (min(turn[k]["seconds"] for turn in turns) for k in (0, 1))
     fastest = {
         name: min(run["seconds"] for run in runs) for name, runs in (("re", rewrite), ("score", score))
     }
@@ -128,6 +165,12 @@ def run(n_rows: int = 10_000_000) -> bool:
                 "dplan fit, 100,000 × 50: preparing against training",
                 fit["preparing"] / fit["training"],
                 f"{fit['preparing']:.2f} s against {fit['training']:.2f} s",
+                at_most=1,
+            ),
+            Bar(
+                f"understanding the columns of a CSV of {N_CSV_ROWS:,} × 50, against polars reading it",
+                understand / read,
+                f"{understand:.2f} s against {read:.2f} s",
                 at_most=1,
             ),
             Bar("explaining 1,000 × 200", explain["seconds"], "100 background rows", at_most=5, unit=" s"),

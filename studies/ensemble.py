@@ -2,9 +2,9 @@
 
     python -m studies.ensemble [--results results] [--page docs/ensemble-results.md]
 
-Reads what ``dplan benchmark run`` (suites table2 and speed, protocol `resampled`), ``python -m studies.parts`` and
-``python -m studies.outside`` recorded, and prints it as Markdown. Results are over seeds 0 to 9; choices were made on
-seeds from 100 on.
+Reads what ``dplan benchmark run`` (suites table2 and speed, protocol `resampled`) and ``python -m studies.parts``
+recorded, and prints it as Markdown. Results are over seeds 0 to 9; choices were made on seeds from 100 on. The records
+of nine other tables are from before the suite `unknown`, which runs the same tables with its own draws.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dplan.benchmark.results import Results
 from dplan.benchmark.statistics import wilcoxon_p_value
-from studies import outside, parts, recording
+from studies import parts, recording
 
 OURS = "DPLANEnsemble"
 FAMILIES = {
@@ -221,7 +221,10 @@ def outside_section(records: Sequence[dict[str, Any]]) -> Iterator[str]:
         ]
         seeds, tables = ({record[key] for record in chosen} for key in ("seed", "table"))
         yield f"## {len(tables)} other tables, {n_labels} labels"
-        yield f"`python -m studies.outside`, seeds {min(seeds)} to {max(seeds)}; AUC-PR / AUC-ROC."
+        yield (
+            f"The KEEL tables of the suite `unknown`, other draws, seeds {min(seeds)} to {max(seeds)}; "
+            "AUC-PR / AUC-ROC."
+        )
         rows = []
         for arm in dict.fromkeys(record["arm"] for record in chosen):
             own = [record for record in chosen if record["arm"] == arm]
@@ -319,7 +322,7 @@ def main() -> None:
     chosen = arguments.parse_args()
     results = Results.read(chosen.results)
     records = recording.read(parts.RECORDS)
-    text = page(results, records, recording.read(outside.RECORDS))
+    text = page(results, records, recording.read(recording.RECORDS / "outside.jsonl"))
     if chosen.page:
         chosen.page.write_text(text, encoding="utf-8")
         draw(Runs(results), chosen.page.parent / "images" / "ensemble.png")

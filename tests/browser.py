@@ -1,6 +1,8 @@
 """A real browser, looked at through its own logs."""
 
+import html
 import json
+import re
 import shutil
 import subprocess
 from typing import NamedTuple
@@ -20,7 +22,26 @@ BROWSER = next((path for path in map(shutil.which, NAMES) if path), None)
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome is installed")
 
 
-def visit(page, scratch):
+def probe(page, scratch, script, *, width=1280, dark=False):
+    """Run the body of a function in a copy of a page, in a frame of some width, and return its result.
+
+    A window cannot be as narrow as a phone, but a frame can. The copy has no security policy, which would stop the
+    script.
+    """
+    text = re.sub(r"<meta http-equiv=.*?>", "", page.read_text(encoding="utf-8"))
+    sends = f"<script>parent.postMessage(JSON.stringify((() => {{ {script} }})()), '*')</script>"
+    (scratch / "probed.html").write_text(text.replace("</body>", f"{sends}</body>"), encoding="utf-8")
+    frame = scratch / "frame.html"
+    frame.write_text(
+        "<pre></pre><script>addEventListener('message', (sent) => {"
+        " document.querySelector('pre').textContent = sent.data })</script>"
+        f"<iframe src='probed.html' style='width: {width}px; height: 2000px; border: 0'></iframe>"
+    )
+    seen = visit(frame, scratch, *(["--blink-settings=preferredColorScheme=0"] if dark else []))
+    return json.loads(html.unescape(re.search("<pre>(.*?)</pre>", seen.dom, re.DOTALL)[1]))
+
+
+def visit(page, scratch, *options):
     """Open a file in headless Chromium; return its DOM, console lines, and what it requested from the network."""
     net_log = scratch / "net.json"
     run = subprocess.run(
@@ -39,6 +60,7 @@ def visit(page, scratch):
             f"--user-data-dir={scratch / 'profile'}",
             "--virtual-time-budget=2000",
             "--dump-dom",
+            *options,
             page.as_uri(),
         ],
         capture_output=True,

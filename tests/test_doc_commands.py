@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = ["first-detector.md", "reading-the-report.md", "production.md", "which-detector.md"]
+PAGES = [
+    "first-detector.md",
+    "messy-table.md",
+    "reading-the-report.md",
+    "production.md",
+    "which-detector.md",
+    "verdicts.md",
+]
 
 
 def blocks(page):
@@ -37,10 +44,12 @@ def test_a_page_works_as_written(page, tmp_path):
     made = {path.name for path in tmp_path.iterdir()}
     expected = {
         "first-detector.md": {"top.csv", "scored.parquet", "report.html", "top-payments.csv"},
+        "messy-table.md": {"bank.dplan", "decisions.csv", "columns.toml"},
         "reading-the-report.md": {"report.html"},
         "production.md": {"scored.parquet", "scored-parts", "scored-by-polars.parquet", "stream.csv"}
         | {"forest-2.dplan", "fraud.onnx"},
         "which-detector.md": {"forest.dplan"},
+        "verdicts.md": {"queue-2.csv", "forest-3.dplan"},
     }
     assert expected[page] <= made
     assert not [name for name in made if name.startswith(".")]

@@ -29,8 +29,11 @@ def test_gymnasiums_checker_passes_without_warnings(table):
         check_env(env.unwrapped)
 
 
-def test_same_rewards_and_next_observations_as_the_kernel(table):
-    env = AnomalyBiasedEnv(*table, subsample_size=200, episode_steps=300)
+@pytest.mark.parametrize("n_checked", [0, 40])
+def test_same_rewards_and_next_observations_as_the_kernel(table, n_checked):
+    X, y = table[0], table[1].copy()
+    y[:n_checked] = -1
+    env = AnomalyBiasedEnv(X, y, subsample_size=200, episode_steps=300)
     agent = new_agent(5, (20,), np.random.default_rng(1))
     env.embed = lambda rows: perceptron.embed(agent.theta, agent.sizes, rows)
 
@@ -43,6 +46,7 @@ def test_same_rewards_and_next_observations_as_the_kernel(table):
 
     observation, _ = env.reset(seed=42)
     np.testing.assert_array_equal(observation, env.world.rows[memory.rows[0]])
+    was_checked, n_seen = False, 0
     for step in range(300):
         env.np_random.random()  # the agent's draw of whether to act at random
         action = int(env.np_random.random() * 2)
@@ -51,7 +55,12 @@ def test_same_rewards_and_next_observations_as_the_kernel(table):
         np.testing.assert_array_equal(observation, env.world.rows[memory.next_rows[step]])
         assert reward == pytest.approx(memory.rewards[step], abs=1e-5)
         assert reward == info["external_reward"] + info["intrinsic_reward"]
+        if was_checked:
+            assert reward == -action
+        was_checked = info["checked"]
+        n_seen += was_checked
         assert (terminated, truncated) == (step == 299, False)
+    assert (n_seen > 40) == (n_checked > 0)
 
 
 def test_info_names_the_row_of_the_table(table):
@@ -63,6 +72,7 @@ def test_info_names_the_row_of_the_table(table):
     for _ in range(200):
         np.testing.assert_allclose(observation, scaled[info["row"]], atol=1e-6)
         assert info["labelled"] == (y[info["row"]] > 0)
+        assert not info["checked"]
         seen.append(info["labelled"])
         observation, _, _, _, info = env.step(env.action_space.sample())
     assert 0.3 < np.mean(seen) < 0.7

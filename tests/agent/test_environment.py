@@ -7,11 +7,13 @@ from scipy import stats
 from dplan.agent.environment import (
     ANOMALOUS,
     NORMAL,
+    PROXIMITY,
     RANDOM,
     UNIFORM,
     draw_next,
     draw_stretch,
     external_reward,
+    is_checked,
     proximate,
     random_unlabelled,
     ring_order,
@@ -75,6 +77,36 @@ def test_share_of_labelled_rows_is_p():
 
 def uniform_pvalue(counts):
     return stats.chisquare(counts).pvalue
+
+
+@pytest.mark.parametrize("sampler", [PROXIMITY, UNIFORM])
+def test_share_of_checked_rows_is_q_and_each_is_equally_likely(sampler):
+    world, rng = make_world(p=0.3, n_checked=15, q=0.2, sampler=sampler), np.random.default_rng(0)
+    rows = np.array([draw_next(world, 0, rng)[0] for _ in range(20_000)])
+    checked = rows - (len(world.rows) - 15)
+    assert stats.binomtest(int((checked >= 0).sum()), 20_000, 0.2).pvalue > 0.001
+    assert stats.binomtest(int((rows < 20).sum()), 20_000, 0.3).pvalue > 0.001
+    assert uniform_pvalue(np.bincount(checked[checked >= 0], minlength=15)) > 0.001
+
+
+def test_the_random_sampler_draws_checked_rows_as_often_as_others():
+    world = make_world(n_labelled=5, n_unlabelled=20, n_checked=15, q=0.2, sampler=RANDOM)
+    rng = np.random.default_rng(0)
+    rows = np.array([draw_next(world, 0, rng)[0] for _ in range(20_000)])
+    counts = np.bincount(rows, minlength=len(world.rows))
+    assert uniform_pvalue(np.concatenate([counts[:25], counts[-15:]])) > 0.001
+    assert counts.sum() == counts[:25].sum() + counts[-15:].sum()
+
+
+def test_a_checked_row_is_followed_by_any_row_of_the_window():
+    world = make_world(n_labelled=2, n_unlabelled=10, window=4, n_checked=3, q=0.2)
+    for row in range(len(world.rows) - 3, len(world.rows)):
+        assert is_checked(world, row)
+        for place in range(4):  # none is taken for the observation itself
+            values = [9.0] * 4
+            values[place] = 0.0
+            assert choose(world, row, ANOMALOUS, 5, values) == 5 + place
+    assert not is_checked(world, len(world.rows) - 4)
 
 
 def test_labelled_rows_are_equally_likely():

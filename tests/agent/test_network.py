@@ -47,7 +47,7 @@ def test_the_learning_gradient_is_that_of_the_documented_loss():
     world = make_world()
     agent, _, _ = make_agent(world, hidden=(5,))
     rng = np.random.default_rng(0)
-    rows, actions = world.rows[:8].copy(), rng.integers(2, size=8).astype(np.int8)
+    rows, actions = world.rows[:8].copy(), rng.integers(2, size=8)
     targets = rng.random(8, dtype=np.float32)
     before = agent.theta.astype(np.float64)
 

@@ -5,8 +5,8 @@ import pytest
 
 from dplan._kernels import perceptron
 from dplan.agent import training
-from dplan.agent.intrinsic import new_novelty
-from dplan.agent.training import epsilon_at, revalue, select_action, store, train
+from dplan.agent.intrinsic import new_novelty, rescale
+from dplan.agent.training import epsilon_at, fill_batch, select_action, store, train
 from tests.agent.twin import Twin
 from tests.agent.worlds import LEARNING, SCHEDULE, make_agent, make_world
 
@@ -27,6 +27,7 @@ def run(world, schedule=SHORT, learning=LEARNING, hidden=(20,), replay_size=1_00
     return agent, memory, episodes
 
 
+@pytest.mark.parametrize("checked", [{}, {"n_checked": 40, "q": 0.2}], ids=["published", "checked"])
 @pytest.mark.parametrize("hidden", [(20,), (30, 15, 8)])
 @pytest.mark.parametrize(
     ("learning", "replay_size"),
@@ -36,10 +37,10 @@ def run(world, schedule=SHORT, learning=LEARNING, hidden=(20,), replay_size=1_00
         (LEARNING._replace(dropout=0.5, optimizer=1, l2=0.0), 370),  # the memory wraps around
     ],
 )
-def test_the_kernel_equals_its_plain_twin(hidden, learning, replay_size):
+def test_the_kernel_equals_its_plain_twin(hidden, learning, replay_size, checked):
     # One forest throughout: how many draws it takes to grow one hangs on the last bits of the weights.
     schedule = SHORT._replace(novelty_update_steps=1_000)
-    world = make_world(n_labelled=30, n_unlabelled=500, n_columns=8)
+    world = make_world(n_labelled=30, n_unlabelled=500, n_columns=8, **checked)
     agent, novelty, memory = make_agent(world, hidden, replay_size=replay_size)
     twin = Twin(
         world=world,
@@ -63,6 +64,7 @@ def test_the_kernel_equals_its_plain_twin(hidden, learning, replay_size):
         np.array(column) for column in zip(*twin.memory, strict=True)
     )
     np.testing.assert_array_equal(memory.rows[order], rows)
+    assert (rows >= len(world.rows) - world.n_checked).any() == bool(checked)
     np.testing.assert_array_equal(memory.actions[order], actions)
     np.testing.assert_array_equal(memory.next_rows[order], next_rows)
     np.testing.assert_array_equal(memory.terminal[order], terminal)
@@ -134,7 +136,9 @@ def test_the_combined_reward_adds_the_forests_score_of_the_same_row():
     list(train(agent, world, novelty, memory, still, LEARNING, 32, np.random.default_rng(0)))
     rows, actions = memory.rows[:200], memory.actions[:200]
     external = np.where(rows < world.n_labelled, np.where(actions == 1, 1, -1), np.where(actions == 1, -1, 0))
-    np.testing.assert_allclose(memory.rewards[:200], external + novelty.rewards[rows], atol=1e-6)
+    np.testing.assert_allclose(
+        memory.rewards[:200], external + rescale(novelty.scores[rows], novelty.reference_scores), atol=1e-6
+    )
     assert (memory.rewards[:200] != external).any()
 
 
@@ -145,20 +149,27 @@ def test_each_row_follows_from_the_one_before_within_an_episode():
     assert np.flatnonzero(memory.terminal[:500]).tolist() == [99, 199, 299, 399, 499]
 
 
-def test_a_terminal_transition_has_no_future():
+def test_targets_are_the_reward_and_the_discounted_value_of_the_next_row():
     world = make_world()
     agent, _, memory = make_agent(world)
     for slot, terminal in enumerate([False, True]):
-        store(memory, slot, 0, 1, 1.0, 30, terminal, 7.0)
+        store(memory, slot, slot, 1, 0.5, 30, terminal)
     agent.target[:] = agent.theta
     agent.target[-2:] = 5
     known = np.full(len(world.rows), np.nan, dtype=np.float32)
-    revalue(agent, world, memory, 2, 0.99, known)
+    slots, actions = np.array([1, 0, 0]), np.empty(3, dtype=np.int64)
+    rows, targets = np.empty((3, 6), dtype=np.float32), np.empty(3, dtype=np.float32)
+    fill_batch(agent, world, memory, slots, 0.99, known, rows, actions, targets)
     value = perceptron.outputs(agent.target, agent.sizes, world.rows[30:31]).max()
-    assert memory.future[:2].tolist() == pytest.approx([0.99 * value, 0], rel=1e-5)
+    future = 0.99 * value
+    assert targets.tolist() == pytest.approx(
+        [0.5, 0.5 + future, 0.5 + future], rel=1e-5
+    )  # slot 1 is terminal
+    np.testing.assert_array_equal(rows, world.rows[slots])
+    assert actions.tolist() == [1, 1, 1]
 
 
-def test_transitions_are_valued_by_the_target_network_of_their_time():
+def test_transitions_are_valued_by_the_current_target_network():
     world = make_world()
     # The last update is at step 400; what is stored later, and what was stored before, is valued by the same θ⁻.
     schedule = SHORT._replace(target_update_steps=200, n_steps=500, episode_steps=100)
@@ -166,7 +177,9 @@ def test_transitions_are_valued_by_the_target_network_of_their_time():
     assert (agent.target != agent.theta).any()
     values = perceptron.outputs(agent.target, agent.sizes, world.rows[memory.next_rows[:500]]).max(axis=1)
     expected = np.where(memory.terminal[:500], 0, 0.99 * values)
-    np.testing.assert_allclose(memory.future[:500], expected, rtol=1e-4, atol=1e-6)
+    drawn = ~np.isnan(memory.future[:500])
+    assert drawn.mean() > 0.9  # of 100 minibatches
+    np.testing.assert_allclose(memory.future[:500][drawn], expected[drawn], rtol=1e-4, atol=1e-6)
 
 
 def test_the_memory_overwrites_its_oldest_transitions():

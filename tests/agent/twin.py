@@ -73,7 +73,7 @@ class Twin:
         next_row = self.next_row(row, action)
         labelled = row < self.world.n_labelled
         reward = {(True, 1): 1, (False, 0): 0, (True, 0): -1, (False, 1): -1}[labelled, action]
-        if schedule.intrinsic_reward:
+        if schedule.intrinsic_reward and not self.is_checked(row):
             reward += intrinsic_reward(self.novelty, self.world, self.sizes, row)
         self.memory.append((row, action, reward, next_row, terminal))
         self.memory = self.memory[-self.replay_size :]
@@ -85,10 +85,16 @@ class Twin:
             self.target = [(w.copy(), b.copy()) for w, b in self.layers]
         return next_row
 
+    def is_checked(self, row):
+        return row in range(len(self.world.rows) - self.world.n_checked, len(self.world.rows))
+
     def next_row(self, row, action):
         world = self.world
-        if self.rng.random() < world.labelled_probability:
+        chance = self.rng.random()
+        if chance < world.labelled_probability:
             return int(self.rng.random() * world.n_labelled)
+        if chance < world.labelled_probability + world.checked_probability:
+            return len(world.rows) - world.n_checked + int(self.rng.random() * world.n_checked)
         start = int(self.rng.random() * world.n_unlabelled)
         subsample = world.n_labelled + (start + np.arange(world.window)) % world.n_unlabelled
         subsample = subsample[subsample != row]

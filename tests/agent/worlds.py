@@ -31,14 +31,24 @@ LEARNING = Learning(
 
 
 def make_world(
-    n_labelled=20, n_unlabelled=400, n_columns=6, window=100, stretch=None, p=0.5, sampler=PROXIMITY, seed=0
+    n_labelled=20,
+    n_unlabelled=400,
+    n_columns=6,
+    window=100,
+    stretch=None,
+    p=0.5,
+    sampler=PROXIMITY,
+    seed=0,
+    n_checked=0,
+    q=0.0,
 ):
     rng = np.random.default_rng(seed)
-    table = rng.random((n_labelled + n_unlabelled, n_columns), dtype=np.float32)
-    repeated = max(window, 256)
-    order = ring_order(np.arange(n_labelled), n_labelled + np.arange(n_unlabelled), repeated, rng)
+    n_others = n_labelled + n_unlabelled
+    table = rng.random((n_others + n_checked, n_columns), dtype=np.float32)
+    repeated, checked = max(window, 256), n_others + np.arange(n_checked)
+    order = ring_order(np.arange(n_labelled), n_labelled + np.arange(n_unlabelled), repeated, rng, checked)
     window, stretch = min(window, n_unlabelled), stretch or n_unlabelled
-    return World(table[order], n_labelled, n_unlabelled, window, stretch, p, sampler)
+    return World(table[order], n_labelled, n_unlabelled, window, stretch, p, sampler, n_checked, q)
 
 
 def make_agent(world, hidden=(20,), seed=0, n_trees=20, replay_size=1_000):

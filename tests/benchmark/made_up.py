@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from dplan.benchmark.cells import Cell
-from dplan.benchmark.suites import SUITES, Plan, cells_of
+from dplan.benchmark.suites import PAPER_SUITES, Plan, cells_of
 from dplan.datasets.registry import CATALOG
 
 ATTACK = "</pre><script>console.error('escaped?')</script><b>&amp;"
@@ -42,7 +42,7 @@ def outcome(cell: Cell, rng):
     }
 
 
-def write_journal(folder, suites=tuple(SUITES), runs=2):
+def write_journal(folder, suites=PAPER_SUITES, runs=2):
     """Write the journal and return its cells."""
     rng = np.random.default_rng(0)
     cells = cells_of(Plan(suites, runs=runs, protocols=("fixed", "resampled")))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dplan.benchmark.backends import on_processes
-from dplan.benchmark.cells import create
+from dplan.benchmark.methods import create
 from dplan.benchmark.runner import ConfigurationError, run
 from dplan.benchmark.suites import Plan
 from dplan.datasets import scenario

@@ -315,7 +315,8 @@ def test_missing_permissions_are_one_line(csv, model_path, tmp_path):
     output.touch(0o444)
     assert refused(output) == f"Error: {output} is read-only\n"
     csv.chmod(0o000)
-    assert refused(tmp_path / "new.csv") == f"Error: [Errno 13] Permission denied: '{csv}'\n"
+    advice = "permission denied; change its permissions or run as another user"
+    assert refused(tmp_path / "new.csv") == f"Error: {csv}: {advice}\n"
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["closed", "payments.csv", "scores.csv"]
 
 

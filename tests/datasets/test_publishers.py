@@ -1,24 +1,73 @@
-"""The publishers' files: real values written out in the publishers' forms give the prepared table again."""
+"""The publishers' files: a table written out in a publisher's form is read as it was."""
 
 import gzip
 import io
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 from dplan.datasets import load
-from dplan.datasets.publishers import RAW_FILES, find_files, missing_raw_files, read_raw
+from dplan.datasets.publishers import (
+    _ANNTHYROID_CLASSES,
+    _ANNTHYROID_COLUMNS,
+    _ANNTHYROID_FLOATS,
+    _COVERTYPE_BYTES,
+    _COVERTYPE_MEASURES,
+    _UNSW_COLUMNS,
+    _UNSW_FLOATS,
+    _UNSW_TEXTS,
+    RAW_FILES,
+    find_files,
+    missing_raw_files,
+    read_raw,
+)
+
+ACTIVITIES = ["WALKING", "WALKING_UPSTAIRS", "WALKING_DOWNSTAIRS", "SITTING", "STANDING", "LAYING"]
+
+
+def made_up(types: dict[str, type[pl.DataType]], n_rows: int) -> pl.DataFrame:
+    """Return a table with columns of these types."""
+    rng = np.random.default_rng(0)
+    values = {pl.String: np.array(["-", "tcp", "Normal"]), pl.Float64: np.round(rng.random(50), 3)}
+    drawn = {name: rng.choice(values.get(kind, np.arange(100)), 997) for name, kind in types.items()}
+    return pl.DataFrame({name: np.resize(column, n_rows) for name, column in drawn.items()}, schema=types)
 
 
 @pytest.fixture(scope="module")
-def unsw_partition(data_home: Path) -> pl.DataFrame:
-    path = data_home / "unsw_nb15_testing_partition.parquet"
-    if not path.is_file():
-        pytest.skip(f"{path} is not there")
-    return pl.read_parquet(path)
+def unsw_partition() -> pl.DataFrame:
+    counts = [f"count_{j}" for j in range(_UNSW_COLUMNS - len(_UNSW_FLOATS) - len(_UNSW_TEXTS) - 2)]
+    kinds = {
+        pl.Int64: ["id", "label", *counts],
+        pl.Float64: sorted(_UNSW_FLOATS),
+        pl.String: sorted(_UNSW_TEXTS),
+    }
+    table = made_up({name: kind for kind, names in kinds.items() for name in names}, 82_332)
+    classes = pl.Series(np.repeat(["Normal", "Exploits"], [37_000, 45_332]))
+    return table.with_columns(attack_cat=classes, partition=pl.lit("testing"))
+
+
+@pytest.fixture(scope="module")
+def annthyroid() -> pl.DataFrame:
+    types = {name: pl.Float64 if name in _ANNTHYROID_FLOATS else pl.Int8 for name in _ANNTHYROID_COLUMNS}
+    numbers = made_up(types, 7_200).with_columns(pl.col("class") % 3 + 1)
+    return numbers.with_columns(pl.col("class").replace_strict(_ANNTHYROID_CLASSES, return_dtype=pl.String))
+
+
+@pytest.fixture(scope="module")
+def har() -> pl.DataFrame:
+    table = made_up({f"tBodyAcc-mean()-{j}": pl.Float64 for j in range(8)}, 10_299)
+    return table.cast(pl.Float32).with_columns(activity=pl.Series(np.resize(ACTIVITIES, table.height)))
+
+
+@pytest.fixture(scope="module")
+def covertype() -> pl.DataFrame:
+    names = [*(f"Wilderness_Area_{i}" for i in range(4)), *(f"Soil_Type_{i}" for i in range(40))]
+    types = {name: pl.UInt8 if name in _COVERTYPE_BYTES else pl.Int16 for name in _COVERTYPE_MEASURES}
+    return made_up({**types, **dict.fromkeys(names, pl.UInt8), "cover_type": pl.Int8}, 581_012)
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +87,12 @@ def annthyroid_texts(table: pl.DataFrame) -> tuple[bytes, bytes]:
 
 
 def har_files(table: pl.DataFrame) -> dict[str, bytes]:
-    activities = ["WALKING", "WALKING_UPSTAIRS", "WALKING_DOWNSTAIRS", "SITTING", "STANDING", "LAYING"]
     features = table.drop("activity")
-    codes = table["activity"].replace_strict({name: i for i, name in enumerate(activities, 1)}).to_list()
+    codes = table["activity"].replace_strict({name: i for i, name in enumerate(ACTIVITIES, 1)}).to_list()
     lines = ["".join(f" {value: .7e}" for value in row) for row in features.rows()]
     return {
         "features.txt": "".join(f"{i} {name}\n" for i, name in enumerate(features.columns, 1)).encode(),
-        "activity_labels.txt": "".join(f"{i} {name}\n" for i, name in enumerate(activities, 1)).encode(),
+        "activity_labels.txt": "".join(f"{i} {name}\n" for i, name in enumerate(ACTIVITIES, 1)).encode(),
         "train/X_train.txt": "\n".join(lines[:7352]).encode(),
         "train/y_train.txt": "\n".join(map(str, codes[:7352])).encode(),
         "test/X_test.txt": "\n".join(lines[7352:]).encode(),
@@ -96,59 +144,54 @@ def test_unsw_other_edition_is_refused(tmp_path):
         read_raw("unsw_nb15", tmp_path)
 
 
-def test_annthyroid_as_uci_texts(tmp_path, data_home):
-    prepared = pl.read_parquet(data_home / "annthyroid.parquet")
-    train, test = annthyroid_texts(prepared)
+def test_annthyroid_as_uci_texts(tmp_path, annthyroid):
+    train, test = annthyroid_texts(annthyroid)
     write_files(tmp_path, {"ann-train.data": train, "ann-test.data": test})
-    assert_frame_equal(read_raw("annthyroid", tmp_path), prepared)
+    assert_frame_equal(read_raw("annthyroid", tmp_path), annthyroid)
 
 
-def test_annthyroid_in_the_archive_of_uci(tmp_path, data_home):
-    prepared = pl.read_parquet(data_home / "annthyroid.parquet")
-    train, test = annthyroid_texts(prepared)
+def test_annthyroid_in_the_archive_of_uci(tmp_path, annthyroid):
+    train, test = annthyroid_texts(annthyroid)
     with zipfile.ZipFile(tmp_path / "thyroid+disease.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("ann-train.data", train)
         archive.writestr("ann-test.data", test)
         archive.writestr("ann-Readme", "not data")
-    assert_frame_equal(read_raw("annthyroid", tmp_path), prepared)
+    assert_frame_equal(read_raw("annthyroid", tmp_path), annthyroid)
 
 
-def test_har_as_its_folder(tmp_path, data_home):
-    prepared = pl.read_parquet(data_home / "har.parquet")
-    write_files(tmp_path / "UCI HAR Dataset", har_files(prepared))
-    assert_frame_equal(read_raw("har", tmp_path), prepared)
+def test_har_as_its_folder(tmp_path, har):
+    write_files(tmp_path / "UCI HAR Dataset", har_files(har))
+    assert_frame_equal(read_raw("har", tmp_path), har)
 
 
-def test_har_in_the_nested_archive_of_uci(tmp_path, data_home):
-    prepared = pl.read_parquet(data_home / "har.parquet").select(pl.nth(range(8)), "activity")
+def test_har_in_the_nested_archive_of_uci(tmp_path, har):
     inner = io.BytesIO()
     with zipfile.ZipFile(inner, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in har_files(prepared).items():
+        for name, data in har_files(har).items():
             archive.writestr(f"UCI HAR Dataset/{name}", data)
             archive.writestr(f"__MACOSX/UCI HAR Dataset/._{name.rsplit('/', 1)[-1]}", b"\0")
     with zipfile.ZipFile(tmp_path / "human+activity+recognition+using+smartphones.zip", "w") as archive:
         archive.writestr("UCI HAR Dataset.zip", inner.getvalue())
-    assert_frame_equal(read_raw("har", tmp_path), prepared)
+    assert_frame_equal(read_raw("har", tmp_path), har)
 
 
-def test_har_repeated_feature_names_are_numbered(tmp_path, data_home):
-    prepared = pl.read_parquet(data_home / "har.parquet").select(pl.nth(range(3)), "activity")
-    files = har_files(prepared)
+def test_har_repeated_feature_names_are_numbered(tmp_path, har):
+    files = har_files(har.select(pl.nth(range(3)), "activity"))
     files["features.txt"] = b"1 band()-1,8\n2 band()-1,8\n3 band()-1,8\n"
     write_files(tmp_path, files)
     assert read_raw("har", tmp_path).columns == ["band()-1,8", "band()-1,8 #2", "band()-1,8 #3", "activity"]
 
 
 @pytest.fixture(scope="module")
-def covtype_gz(data_home: Path) -> bytes:
+def covtype_gz(covertype: pl.DataFrame) -> bytes:
     buffer = io.BytesIO()
-    pl.read_parquet(data_home / "covertype.parquet").write_csv(buffer, include_header=False)
+    covertype.write_csv(buffer, include_header=False)
     return gzip.compress(buffer.getvalue(), 1)
 
 
-def test_covertype_as_data_gz(tmp_path, data_home, covtype_gz):
+def test_covertype_as_data_gz(tmp_path, covertype, covtype_gz):
     (tmp_path / "covtype.data.gz").write_bytes(covtype_gz)
-    assert_frame_equal(read_raw("covertype", tmp_path), pl.read_parquet(data_home / "covertype.parquet"))
+    assert_frame_equal(read_raw("covertype", tmp_path), covertype)
 
 
 def test_damaged_gzip_is_refused(tmp_path, covtype_gz):

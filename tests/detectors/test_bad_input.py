@@ -1,6 +1,7 @@
 """Bad input, over every detector: a named error or a finite result, nothing else."""
 
 import contextlib
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -124,7 +125,7 @@ def test_one_column_and_very_many(detector, n_columns):
 @pytest.mark.parametrize(
     ("labels", "found"),
     [
-        ([0, -1, 1, 0], "row 1 is -1"),
+        ([0, -2, 1, 0], "row 1 is -2"),
         ([0, 0.5, 1, 0], "row 1 is 0.5"),
         ([0, np.nan, 1, 0], "row 1 is nan"),
         (["0", "a", "b", "0"], "row 0 is '0'"),
@@ -138,11 +139,49 @@ def test_wrong_label_values_are_named(detector, labels, found):
 
 
 @pytest.mark.parametrize(
-    "labels", [[False, True, True, False], [0.0, 3.0, 1.0, 0.0], np.array([0, 2, 1, 0], object)]
+    "labels",
+    [
+        [False, True, True, False],
+        [0.0, 3.0, 1.0, 0.0],
+        np.array([0, 2, 1, 0], object),
+        [0, -1, 1, 0],
+        [-1.0, -1.0, 1.0, 0.0],
+        [-1, 1, 1, -1],  # no row is unlabelled
+    ],
 )
-def test_labels_may_be_any_non_negative_integers(detector, labels):
+def test_labels_may_be_any_integers_from_minus_1(detector, labels):
     X, _ = table(4)
     assert_finite_result(detector, X, labels)
+
+
+@pytest.mark.parametrize(
+    "labels", [[-1, -1, 0, 0], [-1, 0, -1, -1], [-1, -1, -1, -1]], ids=["two", "one", "none"]
+)
+def test_checked_rows_without_any_anomaly(detector, labels):
+    X, _ = table(4)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert_finite_result(detector, X, labels)
+    assert {entry.category for entry in caught} <= ({NoLabelsWarning} if detector.uses_labels else set())
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(3), r"X has 4 rows and sample_weight has shape \(3,\)"),
+        (np.ones((4, 1)), r"sample_weight has shape \(4, 1\)"),
+        ([1, -1, 1, 1], "must be finite and >= 0, but row 1 is -1.0"),
+        ([1, 1, np.nan, 1], "must be finite and >= 0, but row 2 is nan"),
+        ([1, np.inf, 1, 1], "must be finite and >= 0, but row 1 is inf"),
+        (np.zeros(4), "all weights are zero"),
+        (["high"] * 4, "sample_weight must be numbers"),
+        ([None] * 4, "sample_weight must be numbers|but row 0 is nan"),
+    ],
+)
+def test_wrong_weights_are_named(detector, weights, message):
+    X, _ = table(4)
+    with pytest.raises(ValueError, match=message):
+        clone(detector).fit(X, [0, 1, -1, 0], sample_weight=weights)
 
 
 def test_lengths_must_match(detector):

@@ -3,7 +3,9 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
 
-from dplan.detectors._boosting import BoostedClassifier, _Bins, bin_thresholds
+from dplan.detectors._boosting import KNOWN_BINS, BoostedClassifier, _Bins, bin_thresholds
+
+our_bins = pytest.mark.skipif(not KNOWN_BINS, reason="this scikit-learn finds its bins by itself")
 
 
 def table(n_rows: int, seed: int = 0) -> np.ndarray:
@@ -25,6 +27,7 @@ def table(n_rows: int, seed: int = 0) -> np.ndarray:
     ).astype(np.float32)
 
 
+@our_bins
 @pytest.mark.parametrize("n_rows", [2, 3, 255, 256, 257, 510, 1_376, 5_060])
 def test_bins_are_those_of_scikit_learn(n_rows: int) -> None:
     X = table(n_rows).astype(np.float64)
@@ -37,6 +40,7 @@ def test_bins_are_those_of_scikit_learn(n_rows: int) -> None:
     np.testing.assert_array_equal(ours.transform(X), theirs.transform(X))
 
 
+@our_bins
 def test_a_large_table_is_sampled_as_scikit_learn_does() -> None:
     X = table(1_000).astype(np.float64)
     theirs = _BinMapper(subsample=500, random_state=0).fit(X)
@@ -45,6 +49,7 @@ def test_a_large_table_is_sampled_as_scikit_learn_does() -> None:
         np.testing.assert_array_equal(own, expected)
 
 
+@our_bins
 def test_the_bins_are_found_here() -> None:
     X, y = table(600), np.arange(600) < 40
     model = BoostedClassifier(max_iter=2, early_stopping=False).fit(X, y)

@@ -1,10 +1,31 @@
-"""scikit-learn's estimator checks for every detector."""
+"""scikit-learn's estimator checks for every detector, also with checked normal rows."""
 
+import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dplan import DPLANEnsemble
 from tests.detectors.quick import QUICK
+
+
+class SomeChecked:
+    """Mixed into a detector, makes some of the rows that the checks leave unlabelled checked normal rows."""
+
+    def _read_verdicts(self, y, sample_weight, n_rows):
+        labels = super()._read_verdicts(y, sample_weight, n_rows).copy()
+        labels[np.flatnonzero(labels == 0)[2::3]] = -1
+        return labels
+
+
+def with_checked_rows(name):
+    """Return a detector with `SomeChecked`, of a class that can be pickled."""
+    kind = type(QUICK[name])
+    own = type(f"Checked{name}", (SomeChecked, kind), {"__module__": __name__})
+    globals()[own.__name__] = own
+    return own(**QUICK[name].get_params())
+
+
+NAMES = [name for name in QUICK if name == type(QUICK[name]).__name__]
 
 
 def expected_failures(estimator):
@@ -18,6 +39,8 @@ def expected_failures(estimator):
 
 @pytest.mark.any_processor
 @pytest.mark.filterwarnings("ignore::dplan.NoLabelsWarning")
-@parametrize_with_checks(list(QUICK.values()), expected_failed_checks=expected_failures)
+@parametrize_with_checks(
+    [*QUICK.values(), *map(with_checked_rows, NAMES)], expected_failed_checks=expected_failures
+)
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)

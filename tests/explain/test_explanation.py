@@ -10,7 +10,8 @@ from sklearn.base import clone
 from dplan import variants
 from dplan._kernels.neighbours import mean_nearest_distance
 from dplan._kernels.replaced_neighbours import neighbour_changes
-from dplan.detectors._terms import Replacing, ScoreTerm
+from dplan._kernels.trees import join_trees, one_tree
+from dplan.detectors._terms import LinearTerm, Replacing, ScoreTerm, StackedTreesTerm
 from dplan.explain.explanation import _scaled, effects
 from tests.detectors.quick import QUICK
 from tests.persistence.saved import quick_model
@@ -52,8 +53,10 @@ def both_ways(detector, rows, background, groups):
     replacing = Replacing(
         _scaled(detector, rows), _scaled(detector, background), np.array(groups), max(groups) + 1
     )
-    by_terms = sum(term.changes(replacing) for term in detector._terms())
-    return by_terms, ScoreTerm(detector._score).changes(replacing)
+    exact = [term for term in detector._terms() if not isinstance(term, StackedTreesTerm)]
+    by_terms = sum(term.changes(replacing) for term in exact)
+    added = ScoreTerm(lambda rows: sum(term.values(rows) for term in exact))
+    return by_terms, added.changes(replacing)
 
 
 @pytest.mark.parametrize("groups", [range(7), (0, 0, 1, 2, 2, 2, 3), (1, 0, 1, 0, 1, 0, 1), (0,) * 7])
@@ -73,9 +76,37 @@ def test_fast_explanations_equal_scoring_every_replaced_row(name, groups):
 @pytest.mark.parametrize("n_background", [1, 63, 64, 65, 129])
 def test_trees_are_explained_with_any_number_of_background_rows(n_background):
     X = _RNG.normal(size=(300, 3)).round(1)  # few columns: the same one is asked again and again on a path
-    detector = clone(QUICK["DPLANEnsemble"]).set_params(tree_size=256).fit(X, np.arange(300) < 20)
+    detector = clone(QUICK["BoostedBaseline"]).fit(X, np.arange(300) < 20)
     fast, plain = both_ways(detector, X[:5], X[100 : 100 + n_background], range(3))
     np.testing.assert_allclose(fast, plain, atol=2e-6 * max(1, np.abs(plain).max()))
+
+
+def stacked_trees(features):
+    """Return a term of stumps that test these columns: three of the table, then their sum, then the first again."""
+    children, leaves = np.array([[1, 0, 0], [2, 0, 0]]), np.array([False, True, True])
+    values = np.array([0.0, 0.0, 1.0])
+    stumps = [one_tree(*children, leaves, np.full(3, f), np.full(3, 0.5), values) for f in features]
+    columns = [LinearTerm(np.ones(3)), LinearTerm(np.array([1.0, 0.0, 0.0]))]
+    return StackedTreesTerm(join_trees(stumps), np.ones(len(features)), columns)
+
+
+def test_stacked_trees_are_explained_exactly_in_the_columns_of_the_table():
+    rows, background = _RNG.random((2, 40, 3)).astype(np.float32)
+    replacing = Replacing(rows, background, np.arange(3), 3)
+    term = stacked_trees([0, 1, 1, 2])
+    np.testing.assert_allclose(term.changes(replacing), ScoreTerm(term.values).changes(replacing), atol=1e-9)
+
+
+def test_what_a_stacked_column_changes_is_divided_among_the_features_behind_it():
+    rows, background = _RNG.random((2, 40, 3)).astype(np.float32)
+    replacing = Replacing(rows, background, np.arange(3), 3)
+    changes = stacked_trees([4]).changes(replacing)  # the first column again
+    np.testing.assert_array_equal(changes[..., 1:], 0)
+    np.testing.assert_allclose(changes, stacked_trees([0]).changes(replacing))
+    rows[:, 2] = background[:, 2] = 0.1
+    summed = stacked_trees([3]).changes(replacing)
+    assert np.abs(summed[..., :2]).max() > 0.1
+    np.testing.assert_array_equal(summed[..., 2], 0)
 
 
 @pytest.mark.parametrize("n_rows", [1, 40, 1003])

@@ -1,9 +1,12 @@
 """The page toolkit: contrast, escaping, and what happens to names that a template does not know."""
 
+import base64
+import hashlib
 import re
 from pathlib import Path
 
 import jinja2
+import numpy as np
 import pytest
 
 import dplan._html
@@ -77,6 +80,7 @@ def test_every_kind_of_block_escapes_its_text():
             ),
             blocks.Tiles([(ATTACK, ATTACK)]),
             blocks.Grid([ATTACK], [[blocks.Entry(ATTACK, note=ATTACK, strong=True)]], caption=ATTACK),
+            blocks.Figure(chart, table=blocks.Grid([ATTACK], [[blocks.Entry(ATTACK)]])),
             blocks.Figure(chart, ATTACK, title=ATTACK),
             blocks.Figures([blocks.Figure(charts.key({"c0": ATTACK}, cross=ATTACK), ATTACK)]),
             blocks.Code(ATTACK, ATTACK),
@@ -84,14 +88,47 @@ def test_every_kind_of_block_escapes_its_text():
         contents=True,
     )
     assert "<script" not in page
-    assert page.count("&lt;script&gt;") == 29
+    assert page.count("&lt;script&gt;") == 29 + 10
     assert not re.findall(r"(?:src|href)=[\"'](?!#|data:)|<img|url\(|@import", page)
     assert page.count("default-src 'none'") == 1
+
+
+def test_an_interactive_page_runs_its_own_script_and_no_other():
+    grid = blocks.Grid(
+        [ATTACK], [[blocks.Entry(ATTACK, value=1.5)]] * 2, interactive=True, data=[{"name": f'"{ATTACK}'}] * 2
+    )
+    page = blocks.as_html("Report", [grid, blocks.Threshold([(0.5, 3, 1), (0.9, 1, 1)], 0, 10, 4)])
+    (script,) = re.findall("<script>(.*?)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in page
+    assert "unsafe-inline" not in page.split("script-src")[1].split('"')[0]
+    assert page.count("&lt;script&gt;") == 1 + 2 * 3  # the head; and each row's data, label and text
+    assert 'data-steps="[[0.5,3,1],[0.9,1,1]]"' in page
 
 
 def test_a_template_with_an_unknown_name_fails():
     with pytest.raises(jinja2.UndefinedError):
         blocks._template().environment.from_string("{{ nothing }}").render()
+
+
+def test_no_label_of_an_axis_is_cut():
+    for low, high in ((0.0, 1e5), (-123_456_789.0, 987_654_321.0), (0.00012345, 0.00012399), (-1e308, 1e308)):
+        edges = np.linspace(low / 2, high / 2, 4) * 2
+        for chart in (
+            charts.histogram({"table": np.array([0.2, 0.3, 0.5])}, edges, title="t", percent=False),
+            charts.line_chart(
+                {"table": charts.Line([low, high], [low, high])}, title="t", x_label="", y_label=""
+            ),
+        ):
+            found = re.findall(
+                r'<text x="(.*?)" y=".*?" text-anchor="(\w+)" class="small">(.*?)</text>', chart
+            )
+            ticks = [(float(x), anchor, 5.8 * len(text)) for x, anchor, text in found if text]
+            assert len(ticks) > 2
+            for x, anchor, width in ticks:
+                left = x - {"start": 0, "middle": width / 2, "end": width}[anchor]
+                assert left >= -1, found
+                assert left + width <= charts._WIDTH + 1, found
 
 
 def test_axes_of_equal_or_extreme_ends_have_finite_places():

@@ -276,7 +276,6 @@ def one_more(tensors, layer):
 
 INVALID_ENSEMBLES = {
     "a member more": lambda d, t: t.update({key: np.append(t[key], 1.0) for key in MEMBER_ARRAYS}),
-    "a member less": lambda d, t: t.update({key: t[key][1:] for key in MEMBER_ARRAYS}),
     "a weight less": lambda d, t: t.update(member_weights_=t["member_weights_"][1:]),
     "a scale of 0": put("member_scales_", 1, 0.0),
     "a negative scale": put("member_scales_", 0, -1.0),

@@ -51,6 +51,20 @@ def labels(values, **options):
         ([7.0, 8.0, None], {"anomaly": [7]}, [1, 0, 0], ("7",)),
         ([True, False], {"anomaly": [True]}, [1, 0], ("true",)),
         (["1", "2"], {"anomaly": [1.0]}, [1, 0], ("1",)),
+        ([0, 1, -1, None], {}, [0, 1, -1, 0], ("1",)),
+        (["0", "1", "-1"], {}, [0, 1, -1], ("1",)),
+        (["fraud", "ok", None, ""], {"anomaly": ["fraud"], "normal": ["ok"]}, [1, -1, 0, 0], ("fraud",)),
+        (["fraud", "Fraud ", "FRAUD", "OK"], {"anomaly": ["fraud"]}, [1, 1, 1, 0], ("fraud",)),
+        (["ok", "fraud"], {"anomaly": ["Fraud"]}, [0, 1], ("Fraud",)),
+        (["a", "A", "b"], {"anomaly": ["a"], "normal": ["A"]}, [1, -1, 0], ("a",)),  # case matters here
+        (["a", "A", "a ", "b"], {"anomaly": ["a", "A"]}, [1, 2, 1, 0], ("a", "A")),
+        (["a", "b", "B", None], {"normal": ["B"]}, [1, -1, -1, 0], ("a",)),
+        (
+            ["a", "A", "a", "b"],
+            {"unlabelled": ["B"]},
+            [1, 1, 1, 0],
+            ("a",),
+        ),  # one class, by its usual spelling
     ],
 )
 def test_labels(values, options, y, classes):
@@ -63,14 +77,26 @@ def test_labels(values, options, y, classes):
         ([0, 0, None], {}, "label column 'l' contains no known anomalies"),
         ([None, None], {}, "label column 'l' contains no known anomalies"),
         ([1, 2], {}, "label column 'l' marks every row as an anomaly; unlabelled rows are required"),
-        ([0, -1], {}, "row 2, column 'l': the label -1 is neither 0"),
+        ([0, -2], {}, "row 2, column 'l': the label -2 is neither 0"),
+        ([0, -1], {}, "label column 'l' contains no known anomalies"),
         ([0, 0.5], {}, "row 2, column 'l': the label 0.5 is neither 0"),
         (
             ["ok", "fraud", "ok"],
             {},
             r"contains 'ok' \(2 rows\), 'fraud' \(1 rows\); specify which values mark",
         ),
-        (["ok", "fraud"], {"anomaly": ["Fraud"]}, "no anomaly value 'Fraud'; did you mean 'fraud'?"),
+        (["ok", "fraud"], {"anomaly": ["Frau"]}, "no anomaly value 'Frau'; did you mean 'fraud'?"),
+        (
+            ["ok", "fraud"],
+            {"anomaly": ["fraud"], "normal": ["fine"]},
+            r"no normal value 'fine'; its values are 'ok' \(1 rows\), 'fraud' \(1 rows\)",
+        ),
+        (["ok", "fraud"], {"anomaly": ["fraud"], "unlabelled": ["OK", "?"]}, r"no unlabelled value '\?'"),
+        (
+            ["ok", "fraud"],
+            {"anomaly": ["ok"], "normal": ["Ok"]},
+            "no normal value 'Ok'; did you mean 'ok'",
+        ),
         (
             ["ok", "fraud"],
             {"anomaly": ["theft"]},
@@ -84,7 +110,7 @@ def test_labels(values, options, y, classes):
         (
             ["ok", "fraud"],
             {"anomaly": ["ok"], "unlabelled": ["ok"]},
-            "'ok' cannot be both an anomaly value and an unlabelled",
+            "'ok' cannot be both among the anomaly and the unlabelled values",
         ),
         (["ok", "ok"], {"unlabelled": ["ok"]}, "contains no known anomalies"),
         ([str(i) + "x" for i in range(30)], {}, "and 20 more"),
@@ -138,3 +164,22 @@ def test_what_is_no_table():
         from_table(TABLE.clear(), "checked")
     with pytest.raises(TypeError, match="column 'x' has the unsupported type List"):
         from_table(pl.DataFrame({"x": [[1], [2]], "l": [0, 1]}), "l")
+
+
+def test_how_many_rows_each_value_matched():
+    column = ["fraud"] * 3 + ["Fraud"] + ["ok"] * 2 + [None]
+    table = pl.DataFrame({"x": range(7), "l": column})
+    own = from_table(table, "l", anomaly=["fraud"], normal=["ok"])
+    assert own.values.matches() == "'fraud' matched 4 rows ('fraud' 3, 'Fraud' 1); 'ok' matched 2 rows"
+    assert own.counts() == {"unlabelled": 1, "fraud": 4}
+    assert own.n_checked == 2
+
+
+def test_rows_that_add_to_a_model_need_only_a_verdict():
+    table = pl.DataFrame({"x": range(3), "l": ["ok", None, None]})
+    own = from_table(table, "l", anomaly=["fraud"], normal=["ok"], partial=True, id="payment")
+    assert own.y.tolist() == [-1, 0, 0]
+    assert own.ids.width == 0
+    assert own.values.found["fraud"] == {}
+    with pytest.raises(ValueError, match="contains no verdict"):
+        from_table(table, "l", anomaly=["fraud"], partial=True)

@@ -30,25 +30,27 @@ def test_every_kind_of_column():
         {
             "amount": [10.0, 20.0, None, 30.0],
             "paid": [True, False, True, None],
-            "day": [dt.date(2024, 1, 1), dt.date(2024, 1, 3), dt.date(2024, 1, 2), None],
+            "time": [dt.time(0), dt.time(12), dt.time(6), None],
             "shop": ["b", "a", None, "b"],
             "empty": [None, None, None, None],
         }
     )
     preparer = TablePreparer().fit(table)
     assert [column.kind for column in preparer.columns_] == ["number", "flag", "date", "text", "dropped"]
-    assert preparer.get_feature_names_out().tolist() == ["amount", "paid", "day", "shop=a", "shop=b"]
-    assert preparer.feature_groups().tolist() == [0, 1, 2, 3, 3]
+    assert preparer.get_feature_names_out().tolist() == [
+        *("amount", "paid", "time hour sin", "time hour cos", "shop=a", "shop=b")
+    ]
+    assert preparer.feature_groups().tolist() == [0, 1, 2, 2, 3, 3]
     X, report = preparer.transform_with_report(table)
     third = np.float32(1 / 3)
     expected = [
-        [0, 1, 0, 0, 1],
-        [0.5, 0, 1, 1, 0],
-        [0.5, 1, 0.5, third, 2 * third],
-        [1, 2 * third, 0.5, 0, 1],
+        [0, 1, 0.5, 1, 0, 1],
+        [0.5, 0, 0.5, 0, 1, 0],
+        [0.5, 1, 1, 0.5, third, 2 * third],
+        [1, 2 * third, 2 * third, 0.5, 0, 1],
     ]
     np.testing.assert_array_equal(X, np.array(expected, dtype=np.float32))
-    assert report.missing == {"amount": 1, "paid": 1, "day": 1, "shop": 1}
+    assert report.missing == {"amount": 1, "paid": 1, "time": 1, "shop": 1}
     assert report.unseen == {}
 
 
@@ -101,9 +103,12 @@ def test_a_number_that_came_as_text_is_read_or_named():
 def test_flags_and_dates_that_came_as_text_are_read():
     table = pl.DataFrame({"f": [True, False], "d": [dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 3)]})
     preparer = TablePreparer().fit(table)
-    new = pl.DataFrame({"f": [" True", "0"], "d": ["2024-01-02", "2024-01-03T00:00:00"]})
-    assert preparer.transform(new).tolist() == [[1, 0.5], [0, 1]]
-    assert preparer.transform(pl.DataFrame({"f": [0, 1], "d": [None, None]})).tolist() == [[0, 0.5], [1, 0.5]]
+    new = pl.DataFrame({"f": [" True", "0"], "d": ["2024-01-01", "2024-01-03T00:00:00"]})
+    np.testing.assert_array_equal(preparer.transform(new), preparer.transform(table))
+    gaps = preparer.transform(pl.DataFrame({"f": [0, 1], "d": [None, None]}))
+    np.testing.assert_allclose(
+        gaps[:, 1:], preparer.transform(table)[:, 1:].mean(axis=0)[None].repeat(2, axis=0)
+    )
     with pytest.raises(ValueError, match=r"row 1, column 'd': 'soon' is not a date"):
         preparer.transform(pl.DataFrame({"f": [True], "d": ["soon"]}))
     with pytest.raises(ValueError, match="column 'd' is a number column, but was a date column in training"):

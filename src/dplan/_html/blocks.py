@@ -3,7 +3,10 @@
 All text is escaped, except `markupsafe.Markup`, which the charts return.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+import base64
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -25,6 +28,7 @@ __all__ = [
     "Items",
     "Paragraph",
     "Prose",
+    "Threshold",
     "Tiles",
     "as_html",
 ]
@@ -42,9 +46,10 @@ class Heading:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Running text."""
+    """Running text; a notice is set apart."""
 
     text: str
+    notice: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,8 @@ class Entry:
         From 0 (pale) to 1 (dark), to see a pattern at a glance.
     meter : float or None
         A bar of this length, from 0 to 1, instead of the text.
+    value : float or None
+        What to sort by, if it is not the text.
     """
 
     text: str
@@ -102,21 +109,65 @@ class Entry:
     strong: bool = False
     shade: float | None = None
     meter: float | None = None
+    value: float | None = None
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A table; columns outside `text_columns` contain numbers."""
+    """A table; columns outside `text_columns` contain numbers.
+
+    Attributes
+    ----------
+    head : sequence of str
+        The names of its columns.
+    rows : sequence of sequence of Entry
+        Its entries.
+    caption : str
+        Above it.
+    text_columns : collection of int
+        The columns that contain text.
+    interactive : bool
+        Whether it can be searched and sorted; on a narrow screen, the entries of a row are below each other.
+    data : sequence of mapping
+        For each row, values for scripts: the attributes ``data-…`` of the row.
+    """
 
     head: Sequence[str]
     rows: Sequence[Sequence[Entry]]
     caption: str = ""
     text_columns: Collection[int] = (0,)
+    interactive: bool = False
+    data: Sequence[Mapping[str, str]] = ()
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A slider to try thresholds.
+
+    Attributes
+    ----------
+    steps : sequence of tuple
+        For each threshold, ascending: the threshold, the number of alerts and the number of anomalies among them.
+    start : int
+        The step to begin with.
+    n_rows, n_anomalies : int
+        The numbers of rows and of anomalies; 0 anomalies if there are no labels.
+    """
+
+    steps: Sequence[tuple[float, int, int]]
+    start: int
+    n_rows: int
+    n_anomalies: int = 0
+
+    @property
+    def json(self) -> str:
+        """The steps, for the script."""
+        return json.dumps(self.steps, separators=(",", ":"))
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart, and the same values as a table for formats without charts."""
+    """A chart, and the same values as a table."""
 
     svg: Markup
     caption: str = ""
@@ -139,7 +190,7 @@ class Code:
     title: str = ""
 
 
-Block = Heading | Paragraph | Items | Prose | Tiles | Grid | Figure | Figures | Code
+Block = Heading | Paragraph | Items | Prose | Tiles | Grid | Threshold | Figure | Figures | Code
 
 
 def as_html(title: str, blocks: Iterable[Block], *, heading: str = "", contents: bool = False) -> str:
@@ -161,10 +212,13 @@ def as_html(title: str, blocks: Iterable[Block], *, heading: str = "", contents:
     >>> "a &lt; b" in as_html("Report", [Paragraph("a < b")])
     True
     """
+    blocks = list(blocks)
+    interactive = any(isinstance(b, Threshold) or (isinstance(b, Grid) and b.interactive) for b in blocks)
     return _template().render(
         title=title,
         heading=heading or title,
-        blocks=list(blocks),
+        blocks=blocks,
+        interactive=interactive,
         contents=contents,
         kind=lambda b: type(b).__name__,
     )
@@ -179,9 +233,16 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         keep_trailing_newline=True,
     )
-    style = (_FOLDER / "style.css").read_text(encoding="utf-8")
-    footer = f"Written by dplan {__version__}. This page is self-contained."
-    return environment.get_template("page.html", globals={"style": Markup(style), "footer": footer})
+    style, script = ((_FOLDER / name).read_text(encoding="utf-8") for name in ("style.css", "page.js"))
+    # The policy of the page names this one script, so that no other can run.
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    names = {
+        "style": Markup(style),
+        "script": Markup(script),
+        "script_digest": digest,
+        "footer": f"Written by dplan {__version__}. This page is self-contained.",
+    }
+    return environment.get_template("page.html", globals=names)
 
 
 @cache

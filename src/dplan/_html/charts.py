@@ -11,9 +11,10 @@ __all__ = ["Line", "bars", "critical_difference", "histogram", "key", "line_char
 
 Floats = NDArray[np.float64]
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 22, 34
+_LEFT, _RIGHT, _TOP, _BOTTOM = 54, 14, 22, 34
 _WIDTH, _HEIGHT = 420, 210
 _N_COLOURS, _N_SHADES = 9, 6  # as many as the style sheet has
+_CHARACTER = 5.8  # width of a small character, at most
 
 
 class Line(NamedTuple):
@@ -153,24 +154,32 @@ def histogram(
 
 
 def bars(series: Mapping[str, Floats], labels: Sequence[str], *, title: str) -> Markup:
-    """Draw shares per label as horizontal bars, the series of a label one below the other."""
-    left, step, top = 140, 11 * len(series) + 8, 8
-    x = _Axis(0, max(float(max(values.max() for values in series.values())), 1e-9), left, _WIDTH - 40)
+    """Draw shares per label as horizontal bars, the series of a label one below the other, below the label.
+
+    Examples
+    --------
+    >>> picture = bars({"table": np.array([0.2, 0.8])}, ["a", "b"], title="colour")
+    >>> picture.count("<rect"), "80 %" in picture
+    (2, True)
+    """
+    left, step, top = 4, 11 * len(series) + 22, 4
+    x = _Axis(0, max(float(max(values.max() for values in series.values())), 1e-9), left, _WIDTH - 44)
+    most = int((_WIDTH - left) / 6.2)
     parts = []
     for i, label in enumerate(labels):
         y = top + i * step
-        parts.append(_text(left - 6, y + step / 2, label if len(label) <= 20 else label[:19] + "…", "end"))
+        shown = label if len(label) <= most else label[: most - 1] + "…"
+        parts.append(_text(left, y + 10, shown, "start"))
         for j, (style, values) in enumerate(series.items()):
             length = max(x(float(values[i])) - left, 0.5)
-            parts.append(
-                f'<rect class="block {style}" x="{left}" y="{y + 11 * j}" width="{length:.1f}" height="9"/>'
-            )
-            parts.append(_text(left + length + 4, y + 11 * j + 8, f"{values[i]:.0%}", "start", "small"))
+            place = f'x="{left}" y="{y + 14 + 11 * j}" width="{length:.1f}" height="9"'
+            parts.append(f'<rect class="block {style}" {place}/>')
+            parts.append(_text(left + length + 4, y + 22 + 11 * j, _percent(values[i]), "start", "small"))
     return _svg(title, _WIDTH, top + step * len(labels) + 4, parts)
 
 
 def scatter(places: Floats, shades: Floats, rings: Floats, *, title: str) -> Markup:
-    """Draw points, redder and larger the higher their shade in [0, 1], and rings at other places."""
+    """Draw points, in the colours m0 to m5 and larger the higher their shade in [0, 1], and rings at other places."""
     width, height = _WIDTH, 280
     low, high = np.quantile(np.concatenate([places, rings]), [0.002, 0.998], axis=0)
     x, y = _Axis(low[0], high[0], 12, width - 12), _Axis(low[1], high[1], height - 12, 12)
@@ -180,7 +189,7 @@ def scatter(places: Floats, shades: Floats, rings: Floats, *, title: str) -> Mar
 
     levels = np.minimum(np.clip(shades, 0, 1) * _N_SHADES, _N_SHADES - 1).astype(int)
     parts = [
-        f'<circle class="m{levels[i]}" {at(places[i])} r="{1.2 + shades[i]:.1f}"/>'
+        f'<circle class="point m{levels[i]}" {at(places[i])} r="{1.2 + shades[i]:.1f}"/>'
         for i in np.argsort(shades, kind="stable")  # the highest on top
     ]
     parts += [f'<circle class="ring" {at(ring)} r="4"/>' for ring in rings]
@@ -255,12 +264,18 @@ class _Axis:
 
 
 def _x_ticks(x: _Axis, height: int, *, whole: bool = False, most: int = 6) -> str:
-    y = height - _BOTTOM
+    y, edge = height - _BOTTOM, x.end + _RIGHT
     ticks = [tick for tick in x.ticks(most) if not whole or tick == int(tick)]
-    return f'<path class="axis" d="M{x.start} {y}H{x.end}"/>' + "".join(
-        f'<path class="axis" d="M{x(tick):.1f} {y}v4"/>{_text(x(tick), y + 15, _short(tick), "middle", "small")}'
-        for tick in ticks
-    )
+    widest = _CHARACTER * max((len(_short(tick)) for tick in ticks), default=0)
+    if len(ticks) > 1 and x(ticks[1]) - x(ticks[0]) < widest + 4:
+        ticks = ticks[::2]
+    parts = [f'<path class="axis" d="M{x.start} {y}H{x.end}"/>']
+    for tick in ticks:
+        text, at = _short(tick), x(tick)
+        half = _CHARACTER * len(text) / 2
+        parts.append(f'<path class="axis" d="M{at:.1f} {y}v4"/>')
+        parts.append(_text(min(max(at, half), edge - half), y + 15, text, "middle", "small"))
+    return "".join(parts)
 
 
 def _y_ticks(y: _Axis, width: int, *, percent: bool = False) -> str:
@@ -271,10 +286,15 @@ def _y_ticks(y: _Axis, width: int, *, percent: bool = False) -> str:
     )
 
 
+def _percent(share: float) -> str:
+    return "<1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
+
+
 def _short(value: float) -> str:
     if 10_000 <= abs(value) < 1e6:
         return f"{value / 1000:g}k"
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value + 0.0:.4g}"
+    text = f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value + 0.0:.4g}"
+    return text if len(text) <= 8 else f"{value:.2g}"
 
 
 def _text(x: float, y: float, text: str, anchor: str, style: str = "label") -> str:

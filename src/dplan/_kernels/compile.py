@@ -39,11 +39,17 @@ def compiled_exactly(function: Function) -> Function:
 
 
 def compiled_into_caller(function: Function) -> Function:
-    """Do as `compiled_exactly`, for a kernel with one caller: it becomes part of it before anything is compiled.
+    """Do as `compiled_exactly`, for a kernel with one or two callers: it becomes part of them before compilation.
 
-    Compiling one large kernel takes less time than compiling its pieces first.
+    Compiling one large kernel takes less time than compiling its pieces first. In a caller that is `compiled`, sums are
+    computed in the fastest order.
     """
     return _compiled(function, fastmath=False, inline="always")
+
+
+def compiled_into_fast_caller(function: Function) -> Function:
+    """Do as `compiled`, and as `compiled_into_caller`: the caller must be `compiled` too."""
+    return _compiled(function, fastmath=_FAST_SUMS, inline="always")
 
 
 def _compiled(function: Function, **options: Any) -> Function:

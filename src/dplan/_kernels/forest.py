@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels.compile import compiled, compiled_exactly
+from dplan._kernels.compile import compiled, compiled_exactly, compiled_into_fast_caller
 from dplan._kernels.perceptron import Floats, Sizes, embed
 
 _BLOCK_ROWS = 256  # that are scored together
@@ -86,7 +86,7 @@ def _grow_some(
         _grow(features[tree], thresholds[tree], path_lengths[tree], sample, rng)
 
 
-@compiled
+@compiled_into_fast_caller
 def _grow(
     features: NDArray[np.int32],
     thresholds: Floats,
@@ -96,12 +96,15 @@ def _grow(
 ) -> None:
     n_rows, n_units = sample.shape
     n_inner = len(features)
-    order = np.arange(n_rows)  # rows of a node are contiguous
-    begin = np.zeros(2 * n_inner + 1, dtype=np.int64)
-    end = np.zeros(2 * n_inner + 1, dtype=np.int64)
-    depth = np.zeros(2 * n_inner + 1, dtype=np.int64)  # for nodes below the end of a branch, that of the end
-    units = np.arange(n_units)
-    end[0] = n_rows
+    order, units = np.empty(n_rows, dtype=np.int64), np.empty(n_units, dtype=np.int64)
+    for i in range(n_rows):  # rows of a node are contiguous
+        order[i] = i
+    for unit in range(n_units):
+        units[unit] = unit
+    n_nodes = 2 * n_inner + 1
+    begin, end = np.empty(n_nodes, dtype=np.int64), np.empty(n_nodes, dtype=np.int64)
+    depth = np.empty(n_nodes, dtype=np.int64)  # for nodes below the end of a branch, that of the end
+    begin[0], end[0], depth[0] = 0, n_rows, 0
 
     for node in range(n_inner):
         left, right = 2 * node + 1, 2 * node + 2
@@ -122,7 +125,7 @@ def _grow(
         if chosen < 0:  # the branch ends here; its rows continue to the left
             features[node], thresholds[node] = 0, np.inf
             begin[left], end[left], depth[left] = begin[node], end[node], depth[node]
-            begin[right] = end[right] = end[node]
+            begin[right], end[right], depth[right] = end[node], end[node], 0
             continue
         threshold = np.float32(low + rng.random() * (high - low))
         if threshold >= high:  # rounding must not leave the right side empty

@@ -46,7 +46,8 @@ def mean_nearest_distance(neighbours: Floats, rows: Floats) -> NDArray[np.float6
 @compiled_exactly
 def _mean_nearest_distance(neighbours: Floats, rows: Floats) -> NDArray[np.float64]:
     n_samples, n_each, n_columns = neighbours.shape
-    turned = np.zeros((n_columns, LANES), dtype=np.float32)  # one row per lane
+    turned = np.empty((n_columns, LANES), dtype=np.float32)  # one row per lane; the last lanes may be unused
+    turned[:] = 0
     squares, nearest = np.empty((_TOGETHER, LANES), dtype=np.float32), np.empty(LANES, dtype=np.float32)
     shift, right, out = NO_SHIFT.ctypes.data, turned.ctypes.data, squares.ctypes.data
     sums = np.empty(LANES)

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels.compile import compiled, compiled_exactly, compiled_into_caller
+from dplan._kernels.compile import compiled_exactly, compiled_into_caller, compiled_into_fast_caller
 
 Floats = NDArray[np.float32]
 Sizes = NDArray[np.int64]
@@ -102,7 +102,7 @@ def rows_per_block(n_rows: int, n_inputs: int, n_units: int) -> int:
     return -(-n_rows // n_blocks)  # equal blocks, so that no small remainder is left
 
 
-@compiled_exactly
+@compiled_into_caller
 def _layer(theta: Floats, sizes: Sizes, layer: int, below: Floats) -> Floats:
     """Return the output of a layer: affine, and ReLU unless it is the last layer."""
     out = np.empty((below.shape[0], sizes[layer + 1]), dtype=below.dtype)
@@ -135,7 +135,7 @@ def embed(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
     return out
 
 
-@compiled_exactly
+@compiled_into_caller
 def outputs(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
     """Return the network's outputs, without dropout."""
     return _layer(theta, sizes, len(sizes) - 2, embed(theta, sizes, rows))
@@ -200,7 +200,9 @@ def backward(
             for unit in range(delta.shape[1]):
                 sums[unit] += delta[row, unit]
         if layer > 0:
-            delta = np.dot(delta, kernel(theta, sizes, layer).T)
+            weights = kernel(theta, sizes, layer)
+            above, delta = delta, np.empty((len(rows), weights.shape[0]), dtype=rows.dtype)
+            np.dot(above, weights.T, delta)
             # A positive output passed ReLU and was not dropped, and was scaled up if there is dropout.
             scale = np.float32(1 / (1 - dropout)) if layer < last else np.float32(1)
             for row in range(delta.shape[0]):
@@ -225,7 +227,7 @@ def _kernel_gradient(below: Floats, delta: Floats, out: Floats) -> None:
                     out[row, unit] += piece[row, unit]
 
 
-@compiled
+@compiled_into_fast_caller
 def add_weight_decay(theta: Floats, sizes: Sizes, l2: float, gradient: Floats) -> None:
     """Add the gradient of ``l2 · Σ w²`` over the hidden kernels: neither biases nor the output layer decay."""
     factor = np.float32(2 * l2)
@@ -238,13 +240,13 @@ def add_weight_decay(theta: Floats, sizes: Sizes, l2: float, gradient: Floats) -
         start = end + sizes[layer + 1]
 
 
-@compiled
+@compiled_into_fast_caller
 def _no_denormal(value: np.float32) -> np.float32:
     """Flush denormal numbers, which are about 100 times slower, to zero."""
     return value if abs(value) > _DENORMAL else np.float32(0)
 
 
-@compiled
+@compiled_into_fast_caller
 def rmsprop(
     theta: Floats, gradient: Floats, square: Floats, learning_rate: float, decay: float, epsilon: float
 ) -> None:
@@ -256,7 +258,7 @@ def rmsprop(
         theta[i] -= rate * slope / (np.sqrt(square[i]) + floor)
 
 
-@compiled
+@compiled_into_fast_caller
 def rmsprop_with_momentum(
     theta: Floats,
     gradient: Floats,
@@ -277,7 +279,7 @@ def rmsprop_with_momentum(
         theta[i] = _no_denormal(theta[i] - velocity[i])
 
 
-@compiled
+@compiled_into_fast_caller
 def centred_rmsprop(
     theta: Floats,
     gradient: Floats,

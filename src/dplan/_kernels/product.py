@@ -49,37 +49,33 @@ def affine(rows: Floats, weights: Floats, shift: Floats) -> Floats:
 @compiled_exactly
 def propagate(theta: Floats, sizes: Sizes, rows: Floats, n_rectified: int) -> Floats:
     """Return the output of the last layer; the first `n_rectified` layers use ReLU. Rows must be contiguous."""
+    n_rows = len(rows)
     for layer in range(len(sizes) - 1):
-        rows = _layer(rows, kernel(theta, sizes, layer), biases(theta, sizes, layer), layer < n_rectified)
+        weights, shift = kernel(theta, sizes, layer), biases(theta, sizes, layer)
+        length, (n_inputs, n_units) = rows.shape[1], weights.shape  # rows are padded after the first layer
+        if length < n_inputs:
+            raise ValueError("rows have fewer columns than the network has inputs")
+        # The weights of LANES units at a time, and then their biases, each padded with zeros.
+        n_panels = (n_units + LANES - 1) // LANES
+        panels = np.zeros((n_panels * (n_inputs + 1), LANES), dtype=np.float32)
+        for unit in range(n_units):
+            first, lane = unit // LANES * (n_inputs + 1), unit % LANES
+            for i in range(n_inputs):
+                panels[first + i, lane] = weights[i, unit]
+            panels[first + n_inputs, lane] = shift[unit]
+        out = np.empty((n_rows, n_panels * LANES), dtype=np.float32)
+        floor = np.float32(0 if layer < n_rectified else -np.inf)
+        start = 0
+        while start < n_rows:
+            left, many = rows.ctypes.data + 4 * start * length, start + _ROWS <= n_rows
+            for panel in range(n_panels):
+                right = panels.ctypes.data + 4 * LANES * panel * (n_inputs + 1)
+                own_shift = right + 4 * LANES * n_inputs
+                place = out.ctypes.data + 4 * LANES * (start * n_panels + panel)
+                if many:
+                    _many_rows(left, length, right, n_inputs, own_shift, floor, place, n_panels * LANES)
+                else:
+                    _one_row(left, length, right, n_inputs, own_shift, floor, place, n_panels * LANES)
+            start += _ROWS if many else 1
+        rows = out
     return rows[:, : sizes[-1]]
-
-
-@compiled_exactly
-def _layer(rows: Floats, weights: Floats, shift: Floats, rectified: bool) -> Floats:
-    """Return the output of a layer, padded to a multiple of LANES units; rows may be padded too."""
-    n_rows, length = rows.shape
-    n_inputs, n_units = weights.shape
-    if length < n_inputs:
-        raise ValueError("rows have fewer columns than the network has inputs")
-    n_panels = (n_units + LANES - 1) // LANES
-    panels = np.zeros((n_panels, n_inputs, LANES), dtype=np.float32)
-    shifts = np.zeros((n_panels, LANES), dtype=np.float32)
-    for unit in range(n_units):
-        panel, lane = unit // LANES, unit % LANES
-        shifts[panel, lane] = shift[unit]
-        for i in range(n_inputs):
-            panels[panel, i, lane] = weights[i, unit]
-    out = np.empty((n_rows, n_panels * LANES), dtype=np.float32)
-    floor = np.float32(0 if rectified else -np.inf)
-    start = 0
-    while start < n_rows:
-        left, many = rows.ctypes.data + 4 * start * length, start + _ROWS <= n_rows
-        for panel in range(n_panels):
-            right, own_shift = panels[panel].ctypes.data, shifts[panel].ctypes.data
-            place = out.ctypes.data + 4 * LANES * (start * n_panels + panel)
-            if many:
-                _many_rows(left, length, right, n_inputs, own_shift, floor, place, n_panels * LANES)
-            else:
-                _one_row(left, length, right, n_inputs, own_shift, floor, place, n_panels * LANES)
-        start += _ROWS if many else 1
-    return out

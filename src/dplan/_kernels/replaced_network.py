@@ -41,39 +41,53 @@ def network_changes(
     """Propagate the replaced feature through the first layer of a network with one output, as a difference.
 
     The contribution of a feature to the first layer is computed once per row, so that replacing it costs one addition
-    per unit instead of a product over all columns.
+    per unit instead of a product over all columns. Activations are stored unit by unit, so that each instruction
+    handles many background rows.
     """
     n_background, n_units = len(background), sizes[1]
     first = perceptron.kernel(theta, sizes, 0)
     rest, rest_sizes = theta[(sizes[0] + 1) * n_units :], sizes[1:]
-    of_background = np.empty((n_features, n_background, n_units), dtype=np.float32)
+    of_background = np.empty((n_features, n_units, n_background), dtype=np.float32)
     for b in range(n_background):
-        of_background[:, b] = _by_feature(first, background[b], feature_of, n_features)
+        of_background[:, :, b] = _by_feature(first, background[b], feature_of, n_features)
     lower = theta[: (sizes[0] + 1) * n_units]
-    background_sums = product.propagate(lower, sizes[:2], background, 0)
+    background_sums = np.ascontiguousarray(product.propagate(lower, sizes[:2], background, 0).T)
     row_sums = product.propagate(lower, sizes[:2], rows, 0)
     changes = np.empty((2, len(rows), n_features))
-    hidden = np.empty((2 * n_background, n_units), dtype=np.float32)
+    hidden = np.empty((n_units, 2 * n_background), dtype=np.float32)
     for i in range(len(rows)):
-        for b in range(n_background):
-            for unit in range(n_units):
-                hidden[b, unit] = max(background_sums[b, unit], np.float32(0))
-                hidden[n_background + b, unit] = max(row_sums[i, unit], np.float32(0))
-        before = product.propagate(rest, rest_sizes, hidden, len(rest_sizes) - 2)
+        hidden[:, :n_background] = np.maximum(background_sums, np.float32(0))
+        for unit in range(n_units):
+            hidden[unit, n_background:] = max(row_sums[i, unit], np.float32(0))
+        before = _outputs(rest, rest_sizes, hidden)
         of_row = _by_feature(first, rows[i], feature_of, n_features)
         for feature in range(n_features):
-            for b in range(n_background):
-                for unit in range(n_units):
-                    change = of_row[feature, unit] - of_background[feature, b, unit]
-                    hidden[b, unit] = max(background_sums[b, unit] + change, np.float32(0))
-                    hidden[n_background + b, unit] = max(row_sums[i, unit] - change, np.float32(0))
-            after = product.propagate(rest, rest_sizes, hidden, len(rest_sizes) - 2)
+            for unit in range(n_units):
+                own, row_sum = of_row[feature, unit], row_sums[i, unit]
+                for b in range(n_background):
+                    change = own - of_background[feature, unit, b]
+                    hidden[unit, b] = max(background_sums[unit, b] + change, np.float32(0))
+                    hidden[unit, n_background + b] = max(row_sum - change, np.float32(0))
+            after = _outputs(rest, rest_sizes, hidden)
             for which in range(2):
                 total = 0.0
                 for b in range(which * n_background, (which + 1) * n_background):
-                    total += np.float64(after[b, 0]) - np.float64(before[b, 0])
+                    total += np.float64(after[b]) - np.float64(before[b])
                 changes[which, i, feature] = total / n_background
     return changes
+
+
+@compiled_exactly
+def _outputs(theta: Floats, sizes: Sizes, hidden: Floats) -> Floats:
+    """Return the one output of the layers above the first, given its activations (units, rows)."""
+    if len(sizes) > 2:
+        values = product.propagate(theta, sizes, np.ascontiguousarray(hidden.T), len(sizes) - 2)
+        return values[:, 0].copy()
+    sums = np.full(hidden.shape[1], theta[-1])
+    for unit in range(len(hidden)):
+        for row in range(len(sums)):
+            sums[row] += hidden[unit, row] * theta[unit]
+    return sums
 
 
 @compiled_exactly

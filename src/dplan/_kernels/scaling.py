@@ -1,6 +1,6 @@
 """Min–max scaling to float32, and scoring in blocks, with constant memory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,11 +86,25 @@ def arrange(
     If `order` is given, return the rows with these indices.
     """
     arranged = np.empty((len(X) if order is None else len(order), X.shape[1]), dtype=np.float32)
-    for start in range(0, len(arranged), 1024):
-        piece = slice(start, start + 1024)
-        chunk = X[piece] if order is None else np.take(X, order[piece], axis=0)
-        scale_rows(np.ascontiguousarray(chunk), low, inverse, arranged[piece])
+    for start, chunk in _pieces(X, order, 1024):
+        scale_rows(chunk, low, inverse, arranged[start : start + len(chunk)])
     return arranged
+
+
+def _pieces(
+    X: NDArray[np.floating], rows: NDArray[np.int64] | None, size: int
+) -> Iterator[tuple[int, NDArray[np.floating]]]:
+    """Yield the rows of X, or those with the given indices, some at a time, with the number of rows before them."""
+    if rows is None:
+        for start in range(0, len(X), size):
+            yield start, np.ascontiguousarray(X[start : start + size])
+        return
+    # One array for all pieces: allocating a new one each time takes as long as copying the rows.
+    gathered = np.empty((min(size, len(rows)), X.shape[1]), dtype=X.dtype)
+    for start in range(0, len(rows), size):
+        some = rows[start : start + size]
+        # With "raise", NumPy would use a buffer; all indices are valid.
+        yield start, np.take(X, some, axis=0, out=gathered[: len(some)], mode="clip")
 
 
 def block_rows(n_columns: int, row_steps: int = 1) -> int:
@@ -117,11 +131,9 @@ def score_in_blocks(
     scores = np.empty(len(X) if rows is None else len(rows), dtype=np.float64)
     size = min(block_rows(X.shape[1], row_steps), len(scores))
     block = np.empty((size, X.shape[1]), dtype=np.float32)
-    for start in range(0, len(scores), max(size, 1)):
+    for start, chunk in _pieces(X, rows, max(size, 1)):
         stopping.check()
-        piece = slice(start, start + size)
-        chunk = np.ascontiguousarray(X[piece] if rows is None else np.take(X, rows[piece], axis=0))
         if not scale_rows(chunk, low, inverse, block):
             assert_all_finite(X, input_name="X")  # raises with a description of the value
-        scores[piece] = score(block[: len(chunk)])
+        scores[start : start + len(chunk)] = score(block[: len(chunk)])
     return scores

@@ -1,6 +1,7 @@
 """The anomaly-biased simulation environment E: observation sampling g (Eq. 3) and external reward h (Eq. 4).
 
 An observation is a row number. The labelled anomalies D^a come first, then the unlabelled rows D^u in random order.
+Checked normal rows, which the paper does not have, come last; without them, everything is as published.
 """
 
 from typing import NamedTuple
@@ -33,17 +34,26 @@ class World(NamedTuple):
     and needs no gathering. Because D^u is in random order, a window at a random position is a random subsample.
     """
 
-    rows: Floats  # (n_labelled + n_unlabelled + repeated, columns), C-contiguous
+    rows: Floats  # (n_labelled + n_unlabelled + repeated + n_checked, columns), C-contiguous
     n_labelled: int
     n_unlabelled: int
     window: int  # |S|
     stretch: int  # number of rows of D^u in which the windows of one episode start
     labelled_probability: float  # p
     sampler: int
+    n_checked: int = 0  # the last rows
+    checked_probability: float = 0.0  # of drawing one of them
+
+
+_NONE = np.empty(0, dtype=np.int64)
 
 
 def ring_order(
-    labelled: np.ndarray, unlabelled: np.ndarray, repeated: int, rng: np.random.Generator
+    labelled: np.ndarray,
+    unlabelled: np.ndarray,
+    repeated: int,
+    rng: np.random.Generator,
+    checked: np.ndarray = _NONE,
 ) -> np.ndarray:
     """Return the row of the table at each position of `World.rows`.
 
@@ -55,12 +65,18 @@ def ring_order(
     """
     shuffled = rng.permutation(unlabelled)
     repeats = np.resize(shuffled, min(repeated, len(shuffled)))
-    return np.concatenate([labelled, shuffled, repeats])
+    return np.concatenate([labelled, shuffled, repeats, checked])
 
 
 def is_labelled(world: World, row: int) -> bool:
     """Return whether a row is in D^a."""
     return row < world.n_labelled
+
+
+@compiled_into_caller
+def is_checked(world: World, row: int) -> bool:
+    """Return whether a row was checked and is normal."""
+    return row >= len(world.rows) - world.n_checked
 
 
 def random_unlabelled(world: World, rng: np.random.Generator) -> int:
@@ -78,10 +94,16 @@ def draw_stretch(world: World, rng: np.random.Generator) -> int:
 @compiled_into_caller
 def draw_next(world: World, stretch_start: int, rng: np.random.Generator) -> tuple[int, bool]:
     """Draw the next observation or, if the returned flag is set, the start of the window S to choose it from."""
+    first_checked = len(world.rows) - world.n_checked
     if world.sampler == RANDOM:
-        return int(rng.random() * (world.n_labelled + world.n_unlabelled)), False
-    if rng.random() < world.labelled_probability:
+        n_others = world.n_labelled + world.n_unlabelled
+        place = int(rng.random() * (n_others + world.n_checked))
+        return (place if place < n_others else first_checked + place - n_others), False
+    chance = rng.random()
+    if chance < world.labelled_probability:
         return int(rng.random() * world.n_labelled), False  # g_a
+    if chance < world.labelled_probability + world.checked_probability:
+        return first_checked + int(rng.random() * world.n_checked), False
     if world.sampler == UNIFORM:
         return world.n_labelled + int(rng.random() * world.n_unlabelled), False
     place = stretch_start + int(rng.random() * world.stretch)
@@ -97,7 +119,7 @@ def proximate(
     Distances are Euclidean in the embedding. The observation itself is excluded; ties go to the first row.
     """
     itself = -1  # position of the observation in the window, if it is there
-    if row >= world.n_labelled:
+    if row >= world.n_labelled and not is_checked(world, row):
         itself = (row - start) % world.n_unlabelled
     best, best_distance = -1, np.float32(0)
     for i in range(embedded_window.shape[0]):

@@ -27,12 +27,12 @@ FEATURES = {"embedding": EMBEDDED, "raw": RAW}
 
 
 class Novelty(NamedTuple):
-    """The forest that gives r^i, the embedding θ̂^e that it was grown in, and the rewards computed so far."""
+    """The forest that gives r^i, the embedding θ̂^e that it was grown in, and the scores computed so far."""
 
     forest: Forest
     frozen: Floats  # a copy of θ, which contains θ̂^e
     reference_scores: Floats  # isolation scores of rows of D^u, in ascending order
-    rewards: Floats  # r^i per row of the world, NaN until the row is visited
+    scores: Floats  # isolation score per row of the world, NaN until the row is visited
     nodes: NDArray[np.int32]  # memory for walking one row down all trees
     scaling: int
     features: int
@@ -51,7 +51,7 @@ def new_novelty(
         forest=new_forest(n_trees, min(tree_size, world.n_unlabelled)),
         frozen=theta.copy(),
         reference_scores=np.zeros(min(RESCALING_ROWS, world.n_unlabelled), dtype=np.float32),
-        rewards=np.full(world.n_labelled + world.n_unlabelled, np.nan, dtype=np.float32),
+        scores=np.full(world.n_labelled + world.n_unlabelled, np.nan, dtype=np.float32),
         nodes=np.zeros(n_trees, dtype=np.int32),
         scaling=scaling,
         features=features,
@@ -61,14 +61,13 @@ def new_novelty(
 @compiled_into_caller
 def intrinsic_reward(novelty: Novelty, world: World, sizes: Sizes, row: int) -> float:
     """Return r^i = f(s; θ̂^e) of a row."""
-    if np.isnan(novelty.rewards[row]):
+    if np.isnan(novelty.scores[row]):
         # The forest stands still until its next refresh, so each row is asked about once.
         seen = world.rows[row : row + 1]
         if novelty.features == EMBEDDED:
             seen = embed(novelty.frozen, sizes, seen)
-        score = isolation_score(novelty.forest, seen[0], novelty.nodes)
-        novelty.rewards[row] = _rescaled(score, novelty.reference_scores, novelty.scaling)
-    return float(novelty.rewards[row])
+        novelty.scores[row] = isolation_score(novelty.forest, seen[0], novelty.nodes)
+    return float(_rescaled(novelty.scores[row], novelty.reference_scores, novelty.scaling))
 
 
 def refresh(novelty: Novelty, world: World, theta: Floats, sizes: Sizes, rng: np.random.Generator) -> None:
@@ -91,8 +90,8 @@ def refresh(novelty: Novelty, world: World, theta: Floats, sizes: Sizes, rng: np
         forest, _forest_input(novelty, sizes, unlabelled[: len(novelty.reference_scores)])
     )
     novelty.reference_scores[:] = np.sort(scores)
-    novelty.rewards[:] = np.nan
-    novelty.rewards[first : first + len(scores)] = rescale(scores, novelty.reference_scores, novelty.scaling)
+    novelty.scores[:] = np.nan
+    novelty.scores[first : first + len(scores)] = scores
 
 
 def _forest_input(novelty: Novelty, sizes: Sizes, rows: Floats) -> Floats:
@@ -113,10 +112,10 @@ def rescale(scores: Floats, reference_scores: Floats, scaling: int = MINMAX) -> 
     return rescaled
 
 
-@compiled_exactly
-def _rescaled(score: np.float32, reference_scores: Floats, scaling: int) -> float:
+@compiled_into_caller
+def _rescaled(score: np.float32, reference_scores: Floats, scaling: int) -> np.float32:
     if scaling == UNSCALED:
-        return float(score)
+        return score
     if scaling == RANK:
         low, high = 0, len(reference_scores)  # between which the number of lower scores lies
         while low < high:
@@ -125,8 +124,9 @@ def _rescaled(score: np.float32, reference_scores: Floats, scaling: int) -> floa
                 low = middle + 1
             else:
                 high = middle
-        return low / len(reference_scores)
+        return np.float32(low / len(reference_scores))
     lowest, highest = reference_scores[0], reference_scores[len(reference_scores) - 1]
     if not highest > lowest:  # every row of D^u looks the same, and none is novel
-        return 0.0
-    return min(max(float((score - lowest) / (highest - lowest)), 0.0), 1.0)
+        return np.float32(0)
+    reward = (score - lowest) / (highest - lowest)
+    return np.float32(0) if reward < 0 else np.float32(1) if reward > 1 else reward

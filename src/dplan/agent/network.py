@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels import perceptron
-from dplan._kernels.compile import compiled_exactly, compiled_into_caller
+from dplan._kernels.compile import compiled, compiled_into_caller
 from dplan._kernels.perceptron import Floats, Sizes
 
 N_ACTIONS = 2
@@ -50,7 +50,7 @@ def new_agent(n_columns: int, hidden_units: tuple[int, ...], rng: np.random.Gene
     return Agent(sizes, theta, *zeros)
 
 
-@compiled_exactly
+@compiled_into_caller
 def target_value(agent: Agent, rows: Floats, row: int, known: Floats) -> float:
     """Return max_a Q̂(s, a; θ⁻) of a row, and cache it in `known`, which is NaN for rows not needed yet."""
     if np.isnan(known[row]):
@@ -63,7 +63,7 @@ def target_value(agent: Agent, rows: Floats, row: int, known: Floats) -> float:
 def learn(
     agent: Agent,
     rows: Floats,
-    actions: NDArray[np.int8],
+    actions: NDArray[np.int64],
     targets: Floats,
     learning: Learning,
     rng: np.random.Generator,
@@ -78,6 +78,13 @@ def learn(
         slopes[i, actions[i]] = error / np.float32(len(rows))
         loss += 0.5 * error * error
     perceptron.backward(agent.theta, agent.sizes, rows, passed, slopes, learning.dropout, agent.gradient)
+    take_step(agent, learning)
+    return loss / len(rows)
+
+
+@compiled
+def take_step(agent: Agent, learning: Learning) -> None:
+    """Change θ by the gradient, with weight decay."""
     if learning.l2 > 0:
         perceptron.add_weight_decay(agent.theta, agent.sizes, learning.l2, agent.gradient)
     if learning.optimizer == DQN:
@@ -110,4 +117,3 @@ def learn(
             learning.gradient_decay,
             learning.min_squared_gradient,
         )
-    return loss / len(rows)

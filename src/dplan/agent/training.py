@@ -21,6 +21,7 @@ from dplan.agent.environment import (
     draw_next,
     draw_stretch,
     external_reward,
+    is_checked,
     proximate,
     random_unlabelled,
 )
@@ -52,8 +53,8 @@ class Memory(NamedTuple):
     actions: NDArray[np.int8]
     rewards: Floats
     next_rows: NDArray[np.int64]
-    # γ max_a Q̂(s', a; θ⁻), or 0 for a terminal transition. θ⁻ is constant between updates, so this is computed once
-    # per transition instead of once per draw.
+    # γ max_a Q̂(s', a; θ⁻), or 0 for a terminal transition; NaN until the transition is first drawn. θ⁻ is constant
+    # between updates, so this is computed once per transition instead of once per draw.
     future: Floats
     terminal: NDArray[np.bool_]
 
@@ -155,7 +156,7 @@ def train(
             if end % schedule.target_update_steps == 0:
                 agent.target[:] = agent.theta  # line 18
                 known[:] = np.nan
-                revalue(agent, world, memory, min(end, len(memory.rows)), learning.discount, known)
+                memory.future[~memory.terminal] = np.nan
         yield _summary(Sums(*sums.tolist()), n_steps, epsilon_at(first_step + n_steps, schedule))
 
 
@@ -198,7 +199,7 @@ def run_steps(
 ) -> int:
     """Run some steps from a row, add to the episode's `Sums`, and return the next row."""
     batch = np.empty((batch_size, world.rows.shape[1]), dtype=np.float32)
-    actions = np.empty(batch_size, dtype=np.int8)
+    slots, actions = np.empty(batch_size, dtype=np.int64), np.empty(batch_size, dtype=np.int64)
     targets = np.empty(batch_size, dtype=np.float32)
     for step in range(begin, end):  # line 6
         action = select_action(agent, world, row, epsilon_at(step, schedule), rng)  # lines 7 and 8
@@ -206,16 +207,15 @@ def run_steps(
         next_row = next_observation(agent, world, row, action, kept, still, rng)  # lines 9 and 10
         labelled = row < world.n_labelled
         reward = external_reward(labelled, action)
-        if schedule.intrinsic_reward:
+        if schedule.intrinsic_reward and not is_checked(world, row):
             reward += intrinsic_reward(novelty, world, agent.sizes, row)  # lines 11 and 12
         terminal = ends_episode and step == end - 1
-        future = 0.0
-        if not terminal:
-            future = learning.discount * target_value(agent, world.rows, next_row, known)
-        store(memory, step, row, action, reward, next_row, terminal, future)  # line 13
+        store(memory, step, row, action, reward, next_row, terminal)  # line 13
         if not still:
-            draw_batch(memory, min(step + 1, len(memory.rows)), world, batch, actions, targets, rng)
-            sums[_LOSS] += learn(agent, batch, actions, targets, learning, rng)  # lines 14 to 16
+            for i in range(batch_size):  # line 14
+                slots[i] = int(rng.random() * min(step + 1, len(memory.rows)))
+            fill_batch(agent, world, memory, slots, learning.discount, known, batch, actions, targets)
+            sums[_LOSS] += learn(agent, batch, actions, targets, learning, rng)  # line 16
             sums[_LEARNED] += 1
         sums[_REWARD] += reward
         sums[_ANOMALOUS] += action == ANOMALOUS
@@ -260,7 +260,8 @@ def next_observation(
 def _keeping_pays(agent: Agent, world: World, schedule: Schedule) -> bool:
     """Return whether it is cheaper to embed the whole stretch once than each window, and the result is small."""
     n_rows = world.stretch + world.window
-    asked = schedule.warmup_steps * (1 - world.labelled_probability) * world.window
+    drawn = world.labelled_probability + world.checked_probability
+    asked = schedule.warmup_steps * (1 - drawn) * world.window
     n_bytes = n_rows * int(agent.sizes[-2]) * 4
     return world.sampler == PROXIMITY and asked > n_rows and n_bytes <= _KEPT_EMBEDDING_BYTES
 
@@ -281,50 +282,37 @@ def embed_stretch(agent: Agent, world: World, start: int) -> Floats:
 
 @compiled_into_caller
 def store(
-    memory: Memory,
-    step: int,
-    row: int,
-    action: int,
-    reward: float,
-    next_row: int,
-    terminal: bool,
-    future: float,
+    memory: Memory, step: int, row: int, action: int, reward: float, next_row: int, terminal: bool
 ) -> None:
-    """Store a transition, with the discounted value of the next row."""
+    """Store a transition."""
     slot = step % len(memory.rows)
     memory.rows[slot] = row
     memory.actions[slot] = action
     memory.rewards[slot] = reward
     memory.next_rows[slot] = next_row
     memory.terminal[slot] = terminal
-    memory.future[slot] = future
+    memory.future[slot] = 0 if terminal else np.nan
 
 
 @compiled_into_caller
-def draw_batch(
-    memory: Memory,
-    size: int,
+def fill_batch(
+    agent: Agent,
     world: World,
+    memory: Memory,
+    slots: NDArray[np.int64],
+    discount: float,
+    known: Floats,
     rows: Floats,
-    actions: NDArray[np.int8],
+    actions: NDArray[np.int64],
     targets: Floats,
-    rng: np.random.Generator,
 ) -> None:
-    """Draw a minibatch from the first transitions of the memory, with replacement."""
-    for i in range(len(rows)):
-        slot = int(rng.random() * size)
+    """Write the transitions in these slots, with their targets y, into a minibatch."""
+    for i in range(len(slots)):
+        slot = slots[i]
+        if np.isnan(memory.future[slot]):
+            memory.future[slot] = discount * target_value(agent, world.rows, memory.next_rows[slot], known)
         source = world.rows[memory.rows[slot]]
         for column in range(rows.shape[1]):
             rows[i, column] = source[column]
         actions[i] = memory.actions[slot]
         targets[i] = memory.rewards[slot] + memory.future[slot]  # line 15
-
-
-@compiled_exactly
-def revalue(agent: Agent, world: World, memory: Memory, size: int, discount: float, known: Floats) -> None:
-    """Recompute the discounted value of each stored transition, because θ⁻ has changed."""
-    for slot in range(size):
-        memory.future[slot] = 0
-        if not memory.terminal[slot]:
-            next_row = memory.next_rows[slot]
-            memory.future[slot] = discount * target_value(agent, world.rows, next_row, known)

@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from dplan.datasets import Task, load, scenario
-from dplan.datasets.registry import CATALOG
-from dplan.detectors import variants
-from dplan.detectors._registry import list_detectors
+from dplan.benchmark.discovery import review
+from dplan.benchmark.methods import create, detector_class, method_names
+from dplan.benchmark.sources import AnyTask, data_version, load_review, load_task
 from dplan.metrics import RankedScores, precision_at
 
-__all__ = ["TOPS", "Cell", "create", "evaluate", "identity", "method_names", "metrics", "run_cell"]
+__all__ = ["TOPS", "Cell", "evaluate", "identity", "metrics", "run_cell"]
 
 TOPS = (50, 100, 500)
 PLACE = ("suite", "dataset", "x", "scenario", "method", "seed", "protocol")
@@ -38,16 +37,18 @@ class Cell:
     dataset : str
         The paper's name of the data set: its first known anomaly class.
     x : float or None
-        Its position in a sweep: known classes, percent of pollution, or hidden units.
+        Its position in a sweep: known classes, percent of pollution, hidden units, labels, or verdicts per refit.
     scenario, seed, protocol : str, int, str
         Arguments of `dplan.datasets.scenario`; the seed is also the detector's.
     method : str
-        A detector of `dplan.list_detectors` or a variant of `dplan.variants`.
+        A name of `dplan.benchmark.methods.method_names`.
     parameters : mapping
         Parameters set by the suite; they follow from `suite` and `x`.
     changed : mapping
         Other parameters that differ from the method's defaults. They are recorded; the defaults belong to the version
         of the detector.
+    labels : int or None
+        Labelled rows, if the suite sets their number; it follows from `suite` and `x`.
     """
 
     suite: str
@@ -59,18 +60,22 @@ class Cell:
     protocol: str
     parameters: Mapping[str, Any] = field(default_factory=dict, repr=False)
     changed: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    labels: int | None = None
 
     @property
-    def rows(self) -> tuple[str, int, str]:
+    def rows(self) -> tuple[str, int, str, int | None]:
         """Identifies the rows of the cell; with the protocol `fixed`, they are the same for all seeds."""
-        return self.scenario, self.seed if self.protocol == "resampled" else 0, self.protocol
+        return self.scenario, self.seed if self.protocol == "resampled" else 0, self.protocol, self.labels
 
     def record(self) -> dict[str, Any]:
         """Return the record of the cell in the journal, without results."""
         place = {name: getattr(self, name) for name in PLACE}
         changed = {"changed": dict(self.changed)} if self.changed else {}
-        version = CATALOG[self.scenario.split("/")[0]].version
-        return {**place, "version": _detector_class(self.method).version, "data_version": version, **changed}
+        versions = {
+            "version": detector_class(self.method).version,
+            "data_version": data_version(self.scenario),
+        }
+        return {**place, **versions, **changed}
 
 
 def identity(record: Mapping[str, Any]) -> tuple[str, str]:
@@ -86,44 +91,18 @@ def identity(record: Mapping[str, Any]) -> tuple[str, str]:
     """
     changed = dict(record.get("changed", {}))
     if changed and record["method"] in method_names():  # not a detector that was removed
-        renamed = _detector_class(record["method"])._renamed
+        renamed = detector_class(record["method"])._renamed
         changed = {renamed.get(name, name): value for name, value in changed.items()}
     return json.dumps([record[name] for name in PLACE]), json.dumps(changed, sort_keys=True)
-
-
-def method_names() -> list[str]:
-    """List all methods: the detectors, then the variants of DPLAN.
-
-    Examples
-    --------
-    >>> method_names()[0], method_names()[-1]
-    ('DPLAN', 'Uniform')
-    """
-    return list(dict.fromkeys([*(entry.name for entry in list_detectors()), *variants.names()]))
-
-
-def create(method: str, **parameters: Any) -> Any:
-    """Return the unfitted detector of a method.
-
-    Examples
-    --------
-    >>> create("ERew"), create("IForest")
-    (DPLAN(intrinsic_reward=False), IForest())
-    """
-    if method in variants.PARAMETERS:
-        return variants.variant(method, **parameters)
-    return next(entry for entry in list_detectors() if entry.name == method).create(**parameters)
-
-
-@cache
-def _detector_class(method: str) -> Any:
-    return type(create(method))
 
 
 def run_cell(cell: Cell, home: Path | None) -> dict[str, Any]:
     """Run a cell and return its results, or the traceback of the failure; never raises."""
     started = time.perf_counter()
     try:
+        if cell.suite == "discovery":
+            outcome = {"status": "done", **_review(cell, home)}
+            return {**outcome, "seconds": time.perf_counter() - started}
         task = _task(*cell.rows, home)
         watch = _Checkpoints(task) if cell.suite == "steps" else None
         parameters = {**cell.changed, **cell.parameters}
@@ -140,11 +119,19 @@ def run_cell(cell: Cell, home: Path | None) -> dict[str, Any]:
     return {**outcome, "seconds": time.perf_counter() - started}
 
 
-def evaluate(detector: Any, task: Task) -> dict[str, Any]:
+def _review(cell: Cell, home: Path | None) -> dict[str, Any]:
+    table = _review_table(cell.scenario, cell.seed, home)
+    assert cell.x is not None
+    with _thread_pools().limit(limits=1):
+        return review(cell.method, table, int(cell.x), cell.seed, **cell.changed)
+
+
+def evaluate(detector: Any, task: AnyTask) -> dict[str, Any]:
     """Fit a detector on a task and return its metrics on the test rows, with the seconds to fit and to score.
 
     Examples
     --------
+    >>> from dplan.datasets import scenario
     >>> found = evaluate(create("LogisticBaseline"), scenario("covertype-mini/cottonwood-v1"))
     >>> found["auc_roc_known"] > 0.95, found["fit_seconds"] > 0
     (True, True)
@@ -159,13 +146,14 @@ def evaluate(detector: Any, task: Task) -> dict[str, Any]:
     return {**metrics(task, scores), "fit_seconds": fitted - started, "score_seconds": scored - fitted}
 
 
-def metrics(task: Task, scores: NDArray[np.floating]) -> dict[str, Any]:
+def metrics(task: AnyTask, scores: NDArray[np.floating]) -> dict[str, Any]:
     """Return every metric that the report needs; None where a group of anomalies is empty.
 
     Each group of anomalies is ranked against the normal rows alone.
 
     Examples
     --------
+    >>> from dplan.datasets import scenario
     >>> task = scenario("covertype-mini/cottonwood-v1")
     >>> perfect = metrics(task, (task.y_test > 0).astype(float))
     >>> perfect["auc_pr"], perfect["auc_pr_unknown"], perfect["classes"]["douglas-fir"]
@@ -196,16 +184,19 @@ def _thread_pools() -> Any:
     return ThreadpoolController()  # looking for all loaded libraries takes a while
 
 
+_review_table = lru_cache(maxsize=1)(load_review)
+
+
 @lru_cache(maxsize=1)
-def _task(id: str, seed: int, protocol: str, home: Path | None) -> Task:
+def _task(id: str, seed: int, protocol: str, labels: int | None, home: Path | None) -> AnyTask:
     # A worker runs all methods on a task in a row, so caching the last task is enough.
-    return scenario(id, seed=seed, protocol=protocol, dataset=load(id.split("/")[0], home))  # type: ignore[arg-type]
+    return load_task(id, seed, protocol, labels, home)
 
 
 class _Checkpoints:
     """A callback that evaluates the agent during training, to get the whole curve from one fit."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: AnyTask) -> None:
         self._anomalous, self._X_test = task.y_test > 0, task.X_test
         self._rewards: list[float] = []
         self._episodes = 0

@@ -34,6 +34,8 @@ _FIELDS: dict[str, dict[str, Any]] = {
     "done": {"auc_pr": _NUMBER, "auc_roc": _NUMBER, "classes": dict, "known": list, "precision_at": dict,
              "fit_seconds": _NUMBER, "score_seconds": _NUMBER}
     | {f"auc_{curve}_{group}": _OPTIONAL_NUMBER for curve in ("pr", "roc") for group in ("known", "unknown")},
+    "reviewed": {"finds": list, "found": dict, "verdicts": int, "rows": int, "anomalies": int, "refits": int,
+                 "fit_seconds": _NUMBER, "score_seconds": _NUMBER},
     "failed": {"error": str, "traceback": str},
 }  # fmt: skip
 
@@ -150,7 +152,8 @@ def _problem(record: Any) -> str:
         return "it has no kind"
     fields = dict(_FIELDS.get(record["kind"], {}))
     if record["kind"] == "cell":
-        fields |= _FIELDS["done" if record.get("status") == "done" else "failed"]
+        done = "reviewed" if record.get("suite") == "discovery" else "done"
+        fields |= _FIELDS[done if record.get("status") == "done" else "failed"]
         fields |= {"curve": list} if (record.get("suite"), record.get("status")) == ("steps", "done") else {}
     for name, types in fields.items():
         if name not in record:

@@ -59,7 +59,9 @@ class LiveProgress:
         else:
             self._done += 1
             methods = self._areas.setdefault(cell.suite, {})
-            methods.setdefault(cell.method, []).append(outcome["auc_pr"])
+            reviewed = "found" in outcome  # then the share of the anomalies that were found
+            area = len(outcome["finds"]) / max(outcome["anomalies"], 1) if reviewed else outcome["auc_pr"]
+            methods.setdefault(cell.method, []).append(area)
         self._bar.advance(self._task)
         self._show()
 
@@ -80,7 +82,8 @@ class LiveProgress:
             means = {name: sum(areas) / len(areas) for name, areas in self._areas[self._latest.suite].items()}
             best = sorted(means, key=means.__getitem__, reverse=True)[:3]
             listed = ", ".join(f"{name} {means[name]:.3f}" for name in best)
-            parts.append(f"{self._latest.suite}, best AUC-PR so far: {listed}")
+            metric = "share of anomalies found" if self._latest.suite == "discovery" else "AUC-PR"
+            parts.append(f"{self._latest.suite}, best {metric} so far: {listed}")
         return "; ".join(parts)
 
     def _time_left(self, over: int) -> str:

@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan.benchmark.cells import TOPS, identity
+from dplan.benchmark.discovery import CHECKPOINTS
 from dplan.benchmark.journal import read_journal
 
 __all__ = ["Groups", "Results", "Spread"]
@@ -71,16 +72,27 @@ class Results:
         ordered = sorted(last.values(), key=lambda cell: (cell["x"] or 0, cell["seed"], identity(cell)))
         self.cells = [cell for cell in ordered if cell["status"] == "done"]
         self.failed = [cell for cell in ordered if cell["status"] != "done"]
-        schema = {**_PLACE, **dict.fromkeys((*_METRICS, *_SECONDS, *map(str, TOPS)), pl.Float64)}
+        numbers = (*_METRICS, *_SECONDS, *map(str, TOPS), *(f"found_{n}" for n in CHECKPOINTS))
         self._table = pl.DataFrame(
-            [{**cell, **cell.get("precision_at", {})} for cell in self.cells], schema=schema, strict=False
+            [
+                {
+                    **cell,
+                    **cell.get("precision_at", {}),
+                    **{f"found_{n}": k for n, k in cell.get("found", {}).items()},
+                }
+                for cell in self.cells
+            ],
+            schema={**_PLACE, **dict.fromkeys(numbers, pl.Float64)},
+            strict=False,
         )
         points = [
             {**{name: cell[name] for name in _PLACE}, **point, "x": float(point["steps"])}
             for cell in self.cells
             for point in cell.get("curve", ())
         ]
-        self._curves = pl.DataFrame(points, schema={**_PLACE, "auc_pr": pl.Float64, "reward": pl.Float64})
+        self._curves = pl.DataFrame(
+            points, schema={**_PLACE, "auc_pr": pl.Float64, "auc_roc": pl.Float64, "reward": pl.Float64}
+        )
 
     @classmethod
     def read(cls, place: str | Path) -> "Results":

@@ -9,10 +9,11 @@ from typing import Any, Protocol
 
 from dplan.benchmark.backends import Backend, run_serially
 from dplan.benchmark.cells import Cell, identity
-from dplan.benchmark.configuration import data_fingerprint, differences, machine, versions
+from dplan.benchmark.configuration import differences, machine, versions
 from dplan.benchmark.journal import Journal
-from dplan.benchmark.suites import SUITES, Plan, cells_of, datasets_of
-from dplan.datasets import load
+from dplan.benchmark.methods import create
+from dplan.benchmark.sources import describe, source_name
+from dplan.benchmark.suites import SUITES, Plan, cells_of
 from dplan.exceptions import ConfigurationError
 
 __all__ = ["ConfigurationError", "Listener", "Summary", "run"]
@@ -94,12 +95,12 @@ def run(
     >>> (first.done, first.skipped), (second.done, second.skipped)
     ((2, 0), (0, 2))
     """
-    cells = cells_of(plan)
+    cells = cells_of(plan, home)
+    for method in dict.fromkeys(cell.method for cell in cells):
+        create(method)  # raises if it needs a package that is not installed
     fingerprints, partial = {}, {}
-    for name in datasets_of(cells):
-        dataset = load(name, home)
-        fingerprints[name] = data_fingerprint(dataset)
-        partial[name] = list(dataset.partial)
+    for name in dict.fromkeys(source_name(cell.scenario) for cell in cells):
+        fingerprints[name], partial[name] = describe(name, home)
     with Journal(output) as journal:
         finished = _check_and_list_finished(journal, cells, fingerprints)
         still_open = [number for number, cell in enumerate(cells) if identity(cell.record()) not in finished]
@@ -168,7 +169,7 @@ def _check_and_list_finished(
                 continue
             for name, what in (
                 ("version", record["method"]),
-                ("data_version", record["scenario"].split("/")[0]),
+                ("data_version", source_name(record["scenario"])),
             ):
                 then = record.get(name, 1)  # the oldest records have no versions
                 if then != wanted[place][name]:

@@ -13,6 +13,7 @@ __all__ = [
     "Ranking",
     "WinsTiesLosses",
     "average_ranks",
+    "correlations",
     "rank_methods",
     "wilcoxon_p_value",
     "wins_ties_losses",
@@ -85,6 +86,28 @@ def wins_ties_losses(first: Table, second: Table) -> WinsTiesLosses:
         int((abs(difference) < _TIE).sum()),
         int((difference <= -_TIE).sum()),
     )
+
+
+def correlations(first: Table, second: Table) -> tuple[float | None, float | None]:
+    """Return Pearson's and Spearman's correlation over the data sets; None with fewer than three or without spread.
+
+    Examples
+    --------
+    >>> correlations(np.array([.1, .2, .3, np.nan]), np.array([.2, .4, .9, .5]))[1]
+    1.0
+    >>> correlations(np.array([.1, .2]), np.array([.2, .4]))
+    (None, None)
+    """
+    from scipy.stats import rankdata
+
+    shared = ~np.isnan(first + second)
+    values = first[shared], second[shared]
+    if shared.sum() < 3 or any(np.ptp(value) == 0 for value in values):
+        return None, None
+    pearson, spearman = (
+        float(np.round(np.corrcoef(*pair)[0, 1], 12)) for pair in (values, tuple(map(rankdata, values)))
+    )
+    return pearson, spearman
 
 
 def average_ranks(table: Table) -> NDArray[np.float64]:

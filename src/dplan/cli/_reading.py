@@ -30,9 +30,52 @@ def options(command: Any) -> Any:
     return command
 
 
+def columns(command: Any) -> Any:
+    """Add the options that overrule how columns are understood."""
+    for option in (
+        click.option(
+            "--columns",
+            "columns_file",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            metavar="FILE",
+            help="TOML file with one table per column, as --column.",
+        ),
+        click.option(
+            "--column",
+            "columns",
+            multiple=True,
+            metavar="NAME=KIND[,OPTION]",
+            help="How to understand a column: number (decimal=comma|point, thousands=comma|point|space|apostrophe, "
+            "unit=TEXT), date (day-first, month-first, year-first, calendar, since=COLUMN), time, duration, flag, "
+            "category, country, domain, host, filled, id or drop; may be repeated.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def given_columns(
+    columns: tuple[str, ...], columns_file: Path | None, text: tuple[str, ...] = ()
+) -> dict[str, dict[str, Any]]:
+    """Return what the options say about columns."""
+    from dplan.tables.understanding.overruling import parse_column, read_columns
+
+    given = {} if columns_file is None else read_columns(columns_file)
+    try:
+        given |= dict(map(parse_column, columns))
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    return {**{name: {"kind": "category"} for name in text}, **given}
+
+
 def labels(command: Any) -> Any:
     """Add the options for the values of a label column."""
-    for name, meaning in (("unlabelled", "unlabelled rows"), ("anomaly", "known anomalies")):
+    meanings = {
+        "unlabelled": "unlabelled rows",
+        "normal": "rows that were checked and are normal",
+        "anomaly": "known anomalies",
+    }
+    for name, meaning in meanings.items():
         text = f"Label of {meaning}; may be repeated."
         command = click.option(f"--{name}", multiple=True, metavar="VALUE", help=text)(command)
     return command

@@ -71,6 +71,10 @@ class Commands(click.Group):
                 raise
             if _expected(error):
                 text = " ".join(str(error).split()) or type(error).__name__
+                # Polars sets no file name, and neither do our own messages.
+                name = getattr(error, "filename", None) or text.partition("(os error 13): ")[2]
+                if isinstance(error, PermissionError) and name:
+                    text = f"{name}: permission denied; change its permissions or run as another user"
                 raise click.ClickException(printable(text)) from error
             traceback.print_exc()
             echo("Error: this is a bug in dplan; please report it with the lines above.", err=True)
@@ -152,7 +156,6 @@ def training_progress(detector: Detector) -> Iterator[Callable[[str], None]]:
             "reward": "reward {:.0f}",
             "epsilon": "ε {:.2f}",
             "loss": "loss {:.3g}",
-            "held_out_error": "held out {:.1%}",
         }
 
         def advance(_: Detector, metrics: Mapping[str, float]) -> None:

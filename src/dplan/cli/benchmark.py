@@ -1,4 +1,4 @@
-"""``dplan benchmark``: repeat the paper's experiments."""
+"""``dplan benchmark``: repeat the paper's experiments and compare with published results."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ _EXAMPLES = examples(
     "dplan benchmark run --quick",
     "dplan benchmark run table2 --protocol fixed --protocol resampled --jobs 2 -o results",
     "dplan benchmark run all --data-home my-data --jobs 2 -o results",
+    "dplan benchmark run adgym --data-home ADBench/datasets/Classical -o results-adgym",
 )
 
 
 @click.group()
 def benchmark() -> None:
-    """Repeat the paper's experiments and compare the results."""
+    """Repeat the paper's experiments and others, and compare with published results."""
 
 
 class _WithSuites(click.Command):
@@ -32,7 +33,10 @@ class _WithSuites(click.Command):
 
         with formatter.section("Suites"):
             formatter.write_dl(
-                [*((name, suite.title) for name, suite in SUITES.items()), ("all", "all of these")]
+                [
+                    *((name, suite.title) for name, suite in SUITES.items()),
+                    ("all", "all experiments of the paper"),
+                ]
             )
         super().format_epilog(ctx, formatter)
 
@@ -48,7 +52,22 @@ class _WithSuites(click.Command):
     help="A detector, a variant of DPLAN, or `every` for all detectors; may be repeated.  "
     "[default: as in the paper]",
 )
-@click.option("--runs", type=click.IntRange(min=1), help="Number of seeds.  [default: 10; with --quick 2]")
+@click.option(
+    "--runs", type=click.IntRange(min=1), help="Number of seeds.  [default: 10; adgym 3; with --quick 2]"
+)
+@click.option("--first-seed", type=click.IntRange(min=0), help="First seed.  [default: 0; adgym 1]")
+@click.option(
+    "--labels",
+    multiple=True,
+    type=click.IntRange(min=1),
+    help="Labelled rows, for suites about few labels; may be repeated.  [default: as in the suite]",
+)
+@click.option(
+    "--per-refit",
+    multiple=True,
+    type=click.IntRange(min=1),
+    help="Verdicts between two refits, for the suite discovery; may be repeated.  [default: 10 and 1]",
+)
 @click.option(
     "--protocol",
     "protocols",
@@ -62,7 +81,7 @@ class _WithSuites(click.Command):
     "datasets",
     multiple=True,
     metavar="NAME",
-    help="Data set to run; may be repeated.  [default: the paper's four]",
+    help="Data set or table to run; may be repeated.  [default: all of the suite]",
 )
 @click.option("--data-home", type=FOLDER, help=DATA_HOME)
 @click.option(
@@ -91,6 +110,9 @@ def run(
     suites: tuple[str, ...],
     methods: tuple[str, ...],
     runs: int | None,
+    first_seed: int | None,
+    labels: tuple[int, ...],
+    per_refit: tuple[int, ...],
     protocols: tuple[str, ...],
     datasets: tuple[str, ...],
     data_home: Path | None,
@@ -112,7 +134,7 @@ def run(
 
     from dplan.benchmark import backends, runner
     from dplan.benchmark.progress import LiveProgress
-    from dplan.benchmark.suites import EMBEDDED, PAPER_DATASETS, SUITES, Plan
+    from dplan.benchmark.suites import PAPER_SUITES, Plan
     from dplan.detectors._registry import list_detectors
 
     if "every" in methods:
@@ -120,11 +142,14 @@ def run(
     console = Console(stderr=True)
     try:
         plan = Plan(
-            suites=tuple(SUITES) if not suites or "all" in suites else tuple(dict.fromkeys(suites)),
+            suites=PAPER_SUITES if not suites or "all" in suites else tuple(dict.fromkeys(suites)),
             methods=methods,
-            runs=runs or (2 if quick else 10),
+            runs=runs or (2 if quick else None),
+            first_seed=first_seed,
+            labels=tuple(dict.fromkeys(labels)),
+            per_refit=tuple(dict.fromkeys(per_refit)),
             protocols=tuple(dict.fromkeys(protocols)) or ("resampled",),
-            datasets=datasets or (EMBEDDED if quick else PAPER_DATASETS),
+            datasets=tuple(dict.fromkeys(datasets)),
             quick=quick,
         )
         where = backends.on_dask(scheduler) if scheduler else backends.on_processes(jobs)
@@ -157,15 +182,43 @@ def run(
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=FOLDER, help="Folder for the pages.  [default: FOLDER]")
 @click.option("--name", default="report", show_default=True, help="File name of the pages without extension.")
-def report(folder: Path, output: Path | None, name: str) -> None:
+@click.option("--data-home", type=FOLDER, help=f"{DATA_HOME} Published results of adgym are read from it.")
+def report(folder: Path, output: Path | None, name: str, data_home: Path | None) -> None:
     """Write an HTML and a Markdown report about the results in FOLDER.
 
     The HTML page is self-contained. The benchmark may still be running.
     """
     from dplan.benchmark.report.pages import write_report
 
-    for page in write_report(folder, output, name):
+    for page in write_report(folder, output, name, data_home):
         echo(f"Wrote {page}")
+
+
+@benchmark.command(epilog=examples("dplan benchmark check results-unknown --rerun 5"))
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--data-home", type=FOLDER, help=DATA_HOME)
+@click.option(
+    "--rerun",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Cells to run again and compare.",
+)
+def check(folder: Path, data_home: Path | None, rerun: int) -> None:
+    """Check the results in FOLDER: cells, metrics, data, and the rows behind a sample of the cells.
+
+    The exit code is 0 if nothing is wrong, even if cells are missing.
+    """
+    from dplan.benchmark.checking import check as check_results
+
+    checked = check_results(folder, data_home, rerun)
+    for problem in checked.problems:
+        echo(problem)
+    for (suite, method), count in checked.missing.items():
+        echo(f"{suite}: {method} lacks {count:,} cells")
+    echo(f"{checked.n_cells:,} cells checked, {len(checked.problems):,} problems found")
+    if checked.problems:
+        raise SystemExit(1)
 
 
 def _command_line() -> str:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from dplan.cli._shared import echo, examples
 
+if TYPE_CHECKING:
+    import polars as pl
+
 
 @click.command(
     short_help="Write two example tables.",
-    epilog=examples("dplan example", "dplan example -o my-folder"),
+    epilog=examples("dplan example", "dplan example --messy", "dplan example -o my-folder"),
 )
 @click.option(
     "-o",
@@ -20,16 +24,31 @@ from dplan.cli._shared import echo, examples
     default=Path("."),
     help="Folder to write to.  [default: current folder]",
 )
-def example(output: Path) -> None:
+@click.option("--messy", is_flag=True, help="Write the tables of a bank, as people have them.")
+def example(output: Path, messy: bool) -> None:
     """Write forest-train.csv and forest-new.csv, two tables to try the other commands on.
 
     Rows are plots of forest. The first table has 60 known anomalies in the column "label"; the second has new rows,
     with the true class in the column "truth".
+
+    With --messy, write bank-train.csv and bank-new.csv: made-up transfers as a German bank would export them, with
+    decimal commas, dates, currency, percent, IBANs, free text and few labels ("fraud", "ok" or blank) in the column
+    "Urteil".
     """
+    from dplan.persistence.atomic import atomic_write
+
+    tables, command = _bank() if messy else _forest()
+    for name, table in tables.items():
+        with atomic_write(output / name) as temporary:
+            table.write_csv(temporary, separator=";" if messy else ",")
+        echo(f"Wrote {output / name}: {table.height:,} rows, {table.width} columns.")
+    echo(f"Next: {command}")
+
+
+def _forest() -> tuple[dict[str, pl.DataFrame], str]:
     import polars as pl
 
     from dplan.datasets import scenario
-    from dplan.persistence.atomic import atomic_write
 
     task = scenario("covertype-mini/cottonwood-v1", seed=0)
     named = pl.Series("label", [*task.classes]).gather
@@ -40,8 +59,26 @@ def example(output: Path) -> None:
     new = task.features_test.with_columns(
         pl.Series("plot", [f"new-{i:05}" for i in range(len(task.y_test))]), named(task.y_test).alias("truth")
     )
-    for name, table in (("forest-train.csv", train), ("forest-new.csv", new)):
-        with atomic_write(output / name) as temporary:
-            table.select("plot", pl.exclude("plot")).write_csv(temporary)
-        echo(f"Wrote {output / name}: {table.height:,} rows, {table.width} columns.")
-    echo("Next: dplan fit forest-train.csv --label label --anomaly cottonwood --id plot -o forest.dplan")
+    tables = {
+        name: table.select("plot", pl.exclude("plot"))
+        for name, table in (("forest-train.csv", train), ("forest-new.csv", new))
+    }
+    return tables, "dplan fit forest-train.csv --label label --anomaly cottonwood --id plot -o forest.dplan"
+
+
+def _bank() -> tuple[dict[str, pl.DataFrame], str]:
+    import numpy as np
+    import polars as pl
+
+    from dplan.datasets.messy import bank_table, messy
+
+    clean, new = bank_table(seed=1), bank_table(3_000, seed=2)
+    # One fraud in three is known, and one other row in twenty was checked.
+    known = np.random.default_rng(0).random(clean.height) < np.where(clean["fraud"], 1 / 3, 1 / 20)
+    verdict = np.where(known, np.where(clean["fraud"], "fraud", "ok"), "")
+    truth = np.where(new["fraud"], "fraud", "ok")
+    tables = {
+        "bank-train.csv": messy(clean).with_columns(pl.Series("Urteil", verdict).replace("", None)),
+        "bank-new.csv": messy(new).with_columns(pl.Series("Wahrheit", truth)),
+    }
+    return tables, "dplan inspect bank-train.csv"

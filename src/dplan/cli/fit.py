@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 @click.option(
     "--text", multiple=True, metavar="COLUMN", help="Column to read as text, such as codes; may be repeated."
 )
+@_reading.columns
 @_reading.options
 @_reading.input_format
 def fit(
@@ -59,6 +60,7 @@ def fit(
     label: str,
     output: Path,
     anomaly: tuple[str, ...],
+    normal: tuple[str, ...],
     unlabelled: tuple[str, ...],
     drop: tuple[str, ...],
     ids: tuple[str, ...],
@@ -67,15 +69,17 @@ def fit(
     seed: int,
     no_estimate: bool,
     text: tuple[str, ...],
+    columns: tuple[str, ...],
+    columns_file: Path | None,
     encoding: str | None,
     missing: tuple[str, ...],
     form: str | None,
 ) -> None:
     """Train a model on TABLE (CSV, TSV, JSON lines, each also .gz, or Parquet; - for standard input).
 
-    Without --anomaly and --unlabelled, the label column is 0 or empty for unlabelled rows and 1, 2, … for known
-    anomalies. First, some known anomalies are held out to estimate how high they rank; then the model is trained on all
-    rows.
+    Without --anomaly, --normal and --unlabelled, the label column is 0 or empty for unlabelled rows, 1, 2, … for known
+    anomalies and -1 for rows that were checked and are normal. First, some known anomalies are held out to estimate how
+    high they rank; then the model is trained on all rows.
     """
     from dplan.persistence.claim import claimed
     from dplan.tables import fit_table, from_table
@@ -88,10 +92,11 @@ def fit(
             source,
             label,
             anomaly=anomaly or None,
+            normal=normal or None,
             unlabelled=unlabelled or None,
             id=ids,
             drop=drop,
-            text=text,
+            columns=_reading.given_columns(columns, columns_file, text),
             encoding=reading_as.encoding,
             missing=reading_as.missing,
             kind=kind,
@@ -100,6 +105,8 @@ def fit(
         with training_progress(detector) as stage:
             model = fit_table(labelled, detector, estimate=not no_estimate, seed=seed, stage=stage)
         model.save(output)
+        if labelled.values is not None:
+            echo(f"Column {label}: {labelled.values.matches()}.")
         _print_summary("standard input" if str(table) == "-" else table.name, model, reading)
         echo(f"Wrote {output} ({output.stat().st_size / 1000:,.0f} kB) in {seconds():.1f} s.")
 
@@ -126,12 +133,17 @@ def create(name: str, settings: tuple[str, ...], seed: int) -> Detector:
 
 
 def _print_summary(name: str, model: TableModel, reading: float) -> None:
+    from dplan.tables.label_values import described
+
     summary = model.summary
     kinds = ", ".join(f"{n} {kind}" for kind, n in summary["columns"].items())
     echo(f"{name}: {summary['rows']:,} rows; columns: {kinds}; {model.detector.n_features_in_} features.")
-    echo("Labels: " + ", ".join(f"{n:,} {label}" for label, n in summary["labels"].items()) + ".")
+    echo(f"Labels: {described(summary['labels'], summary['checked_normal'])}.")
     for column, reason in summary["dropped"].items():
         echo(f"Dropped {column}: {reason}.")
+    for column in model.preparation.columns_:
+        if column.meaning is not None and not column.meaning.sure:
+            echo(f"Check {column.name}: {column.meaning.why} (--column {column.name}=…).")
     found = summary["estimate"]
     if found is not None:
         echo(
@@ -141,6 +153,15 @@ def _print_summary(name: str, model: TableModel, reading: float) -> None:
             f"(precision at least {100 * found['known_in_budget'] / found['budget']:.0f} %, because unlabelled rows "
             "may be anomalies too)."
         )
+        if "checked" in found:
+            n_alerts = found["alerts_found"] + found["false_alarms"]
+            precision = (
+                f"{100 * found['alerts_found'] / n_alerts:.0f} %" if n_alerts else "unknown: no alerts"
+            )
+            echo(
+                f"Precision on rows with a verdict: {precision} ({found['alerts_found']} of {found['known']} held-out "
+                f"anomalies and {found['false_alarms']} of {found['checked']} held-out normal rows are alerts)."
+            )
         if found["known"] < 10:
             echo("With so few held-out anomalies, this is a rough estimate.")
     seconds = summary["seconds"]

@@ -1,4 +1,4 @@
-"""``dplan inspect``: describe a model file."""
+"""``dplan inspect``: show how a table is understood, or describe a model file."""
 
 from __future__ import annotations
 
@@ -7,23 +7,139 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dplan.cli._shared import MODEL, echo, examples
+from dplan.cli import _reading
+from dplan.cli._shared import TABLE, echo, examples, printable
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from dplan.persistence.model_file import Contents
+    from dplan.tables.understanding.meaning import Meaning
 
 
 @click.command(
-    short_help="Describe a model file.",
-    epilog=examples("dplan inspect fraud.dplan"),
+    short_help="Show how a table is understood, or describe a model file.",
+    epilog=examples(
+        "dplan inspect payments.csv",
+        "dplan inspect payments.csv --column amount=number,decimal=comma --column booked=date,month-first",
+        "dplan inspect fraud.dplan",
+    ),
 )
-@click.argument("model", type=MODEL)
-def inspect(model: Path) -> None:
-    """Describe MODEL: detector, settings, training, and columns with their ranges."""
+@click.argument("file", type=TABLE)
+@_reading.columns
+@_reading.options
+@_reading.input_format
+def inspect(
+    file: Path,
+    columns: tuple[str, ...],
+    columns_file: Path | None,
+    encoding: str | None,
+    missing: tuple[str, ...],
+    form: str | None,
+) -> None:
+    """Show how dplan understands each column of a table, and why, before anything is trained.
+
+    FILE is a table, - for standard input, or a model file: then its detector, settings, training and columns are
+    described. The options are for tables; fit takes the same ones.
+    """
+    if file.suffix == ".dplan" or not _is_table(file):
+        _describe_model(file)
+        return
+    from dplan.tables.reading import read_understood
+
+    source, kind = _reading.source(file, form)
+    reading_as = _reading.read_options(encoding, missing)
+    given = _reading.given_columns(columns, columns_file)
+    table, meanings = read_understood(
+        source, columns=given, missing=reading_as.missing, encoding=reading_as.encoding, kind=kind
+    )
+    for name in given:
+        if name not in table.columns:
+            raise click.UsageError(f"--column {name}: the table has no such column")
+    _print_table(table, meanings)
+    name = "standard input" if str(file) == "-" else file.name
+    echo(f"{name}: {table.height:,} rows, {table.width:,} columns.")
+    doubtful = [name for name, meaning in meanings.items() if not meaning.sure]
+    if doubtful:
+        echo(f"Please check: {', '.join(doubtful)}. Overrule with --column NAME=KIND[,OPTION].")
+
+
+def _is_table(file: Path) -> bool:
+    from dplan.tables.chunks import kind_of_file
+
+    try:
+        return str(file) == "-" or bool(kind_of_file(file))
+    except ValueError:
+        return False
+
+
+def _print_table(table: pl.DataFrame, meanings: dict[str, Meaning]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("column", "understood as", "values", "missing", "why"):
+        shown.add_column(title, overflow="fold", justify="right" if title == "missing" else "left")
+    for series in table:
+        meaning = meanings.get(series.name)
+        cells = (
+            series.name,
+            _understood(series, meaning),
+            _values(series),
+            _percent(series.null_count() / max(1, len(series))),
+            meaning.why if meaning is not None else f"type {series.dtype}",
+        )
+        style = "yellow" if meaning is not None and not meaning.sure else ""
+        shown.add_row(*(Text(printable(cell)) for cell in cells), style=style)
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=200)
+    console.print(shown)
+
+
+def _percent(share: float) -> str:
+    """Return a fraction as a percentage; only nothing is 0 %."""
+    return "<1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
+
+
+def _understood(series: pl.Series, meaning: Meaning | None) -> str:
+    from dplan.tables.conversion import kind_of
+
+    if meaning is None:
+        return kind_of(series)
+    if not meaning.is_used:
+        return f"{meaning.kind}, not used"
+    if meaning.part or meaning.kind in ("category", "filled"):
+        return meaning.part or meaning.kind
+    text = meaning.described().removeprefix("a ")
+    # Whole numbers do not show their decimal sign.
+    return text.replace(" with decimal comma", "") if meaning.why.startswith("whole") else text
+
+
+def _values(series: pl.Series) -> str:
+    """Summarise the values of a column: range, or the most frequent ones."""
+    import polars as pl
+
+    from dplan.tables.formatting import format_value
+
+    present = series.drop_nulls()
+    if present.is_empty():
+        return ""
+    if series.dtype == pl.Boolean:
+        return f"{_percent(int(present.sum()) / len(present))} yes"
+    if series.dtype.is_numeric() or series.dtype.is_temporal():
+        return f"{format_value(present.min())} to {format_value(present.max())}"
+    counts = present.cast(pl.String).value_counts(sort=True)
+    listed = ", ".join(format_value(text) for text in counts[counts.columns[0]].head(3).to_list())
+    return listed + (f" and {counts.height - 3:,} more" if counts.height > 3 else "")
+
+
+def _describe_model(file: Path) -> None:
     from dplan.persistence.model_file import model_file_errors, read
 
     # Read only the description, because importing the detectors takes longer than everything else.
-    contents = read(model)
+    contents = read(file)
     with model_file_errors(contents.name):
         for line in _lines(contents):
             echo(line)
@@ -41,7 +157,8 @@ def _lines(contents: Contents) -> list[str]:
         changed = [f"{name}={parameters[name]!r}" for name in found["changed"] if name != "n_jobs"]
         lines.append("Settings that differ from the defaults: " + (", ".join(changed) or "none"))
     if "rows" in summary and "labels" in summary:
-        labels = ", ".join(f"{n:,} {label}" for label, n in summary["labels"].items())
+        counts = {**summary["labels"], "checked normal": summary.get("checked_normal", 0)}
+        labels = ", ".join(f"{n:,} {label}" for label, n in counts.items() if n or label in summary["labels"])
         lines.append(f"Trained on {summary['rows']:,} rows: {labels}")
     if summary.get("estimate"):
         estimate = summary["estimate"]
@@ -77,12 +194,13 @@ def _columns(contents: Contents) -> list[str]:
             levels = column["levels"]
             what = f"{len(levels)} levels: {', '.join(levels[:8])}" + (", …" if len(levels) > 8 else "")
         elif column["kind"] == "date":
-            what = "date"
+            what = "date" + (f": {', '.join(column['parts'])}" if column.get("parts") else "")
         else:
             what = (
                 f"{column['kind']}, {format_number(column['minimum'])} to {format_number(column['maximum'])}"
             )
-        lines.append(f"  {column['name']}: {what}")
+        why = (column.get("meaning") or {}).get("why", "")
+        lines.append(f"  {column['name']}: {what}" + (f" ({why})" if why else ""))
     dropped = found["summary"].get("dropped", {})
     return lines + [f"  {name}: dropped, {reason}" for name, reason in dropped.items()]
 

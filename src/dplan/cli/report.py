@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import click
@@ -14,14 +15,30 @@ from dplan.cli._shared import MODEL, OUTPUT, TABLE, echo, examples, stopwatch
     short_help="Write an HTML report about a table.",
     epilog=examples(
         "dplan report fraud.dplan new.csv -o report.html",
+        "dplan report fraud.dplan new.csv -o report.html --budget 50 --keep branch",
         "dplan report fraud.dplan checked.csv -o report.html --label verdict --anomaly fraud",
     ),
 )
 @click.argument("model", type=MODEL)
 @click.argument("table", type=TABLE)
 @click.option("-o", "--output", required=True, type=OUTPUT, help="HTML file to write.")
-@click.option("--label", metavar="COLUMN", help="Column that marks anomalies: adds precision and recall.")
-@click.option("--anomaly", multiple=True, metavar="VALUE", help="Label of anomalies; may be repeated.")
+@click.option(
+    "--label",
+    metavar="COLUMN",
+    help="Column that marks anomalies: adds precision and recall.  [default: as in dplan fit, if TABLE has it]",
+)
+@click.option(
+    "--anomaly",
+    multiple=True,
+    metavar="VALUE",
+    help="Label of anomalies, in upper or lower case; may be repeated.",
+)
+@click.option("--skip-labelled", is_flag=True, help="Leave out rows that are labelled as anomalies.")
+@click.option(
+    "--keep", multiple=True, metavar="COLUMN", help="Column to show in addition to the ids; may be repeated."
+)
+@click.option("--budget", type=click.IntRange(1), metavar="N", help="Make the N highest scores alerts.")
+@click.option("--threshold", type=float, metavar="SCORE", help="Make scores of at least SCORE alerts.")
 @click.option(
     "--top", default=20, show_default=True, type=click.IntRange(1, 300), help="Rows shown with reasons."
 )
@@ -33,6 +50,10 @@ def report(
     output: Path,
     label: str | None,
     anomaly: tuple[str, ...],
+    skip_labelled: bool,
+    keep: tuple[str, ...],
+    budget: int | None,
+    threshold: float | None,
     top: int,
     encoding: str | None,
     missing: tuple[str, ...],
@@ -48,11 +69,18 @@ def report(
 
     if anomaly and label is None:
         raise click.UsageError("--anomaly needs --label COLUMN")
+    if budget is not None and threshold is not None:
+        raise click.UsageError("--budget and --threshold cannot be combined, because both define the alerts")
+    if threshold is not None and not math.isfinite(threshold):
+        raise click.UsageError("--threshold must be a finite number")
     source, kind = _reading.source(table, form)
     with claimed(output, _reading.files(model, table)), stopwatch() as seconds:
         loaded = TableModel.load(model)
         read = chunks(source, kind, CHUNK_ROWS, _reading.read_options(encoding, missing, loaded))
-        data = report_data(loaded, read, label=label, anomaly=anomaly, n_shown=top)
+        data = report_data(
+            loaded, read, label=label, anomaly=anomaly, n_shown=top, keep=keep, budget=budget, threshold=threshold,
+            skip_labelled=skip_labelled,
+        )  # fmt: skip
         _reading.warn_of_useless(data.useless)
         name = table.name if isinstance(source, Path) else "standard input"
         text = page(data, loaded, model_name=model.name, table_name=name)

@@ -20,15 +20,21 @@ _FORMATS = ("csv", "tsv", "jsonl", "parquet")
         "dplan score new.csv -m fraud.dplan -o top.csv --top 50 --explain",
         "zcat new.csv.gz | dplan score - -m fraud.dplan -o - --budget 100 > scored.csv",
         "tail -f new.csv | dplan score - -m fraud.dplan -o - --follow",
+        "dplan score new.csv -m fraud.dplan --review queue.csv --review-rows 30",
         "dplan score parts/ -m fraud.dplan -o scored/ --jobs 4",
         "dplan score 'parts/*.parquet' -m fraud.dplan -o scored/ --backend dask --scheduler tcp://127.0.0.1:8786",
     ),
 )
 @click.argument("table")
 @click.option("-m", "--model", required=True, type=MODEL, help="Model file written by dplan fit.")
+@click.option("-o", "--output", help="File to write, folder (if TABLE is one), or - for standard output.")
 @click.option(
-    "-o", "--output", required=True, help="File to write, folder (if TABLE is one), or - for standard output."
+    "--review",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the rows to look at next, with reasons and an empty verdict column; dplan update reads it back.",
 )
+@click.option("--review-rows", default=20, show_default=True, type=click.IntRange(1), help="Rows to look at.")
 @click.option(
     "--keep", multiple=True, metavar="COLUMN", help="Column to copy in addition to the ids; may be repeated."
 )
@@ -67,7 +73,9 @@ _FORMATS = ("csv", "tsv", "jsonl", "parquet")
 def score(
     table: str,
     model: Path,
-    output: str,
+    output: str | None,
+    review: Path | None,
+    review_rows: int,
     keep: tuple[str, ...],
     top: int | None,
     budget: int | None,
@@ -93,6 +101,12 @@ def score(
     from dplan.tables.scoring import Options, score_table
     from dplan.tables.writing import parts_of
 
+    if review is not None:
+        _write_review(table, model, review, review_rows, form, encoding, missing)
+    if output is None:
+        if review is None:
+            raise click.UsageError("Missing option '-o' / '--output' or '--review'.")
+        return
     if budget is not None and threshold is not None:
         raise click.UsageError("--budget and --threshold cannot be combined, because both define the alerts")
     if threshold is not None and not math.isfinite(threshold):
@@ -156,6 +170,36 @@ def _follow(
     echo(f"Scored {found.rows:,} rows; {found.alerts:,} alerts; skipped {found.skipped:,} rows.", err=True)
     if found.skipped:
         raise click.exceptions.Exit(1)
+
+
+def _write_review(
+    table: str,
+    model: Path,
+    review: Path,
+    n_rows: int,
+    form: str | None,
+    encoding: str | None,
+    missing: tuple[str, ...],
+) -> None:
+    """Write the rows to look at next."""
+    from dplan.persistence.claim import claimed
+    from dplan.tables.chunks import CHUNK_ROWS, chunks
+    from dplan.tables.model import TableModel
+    from dplan.tables.review_queue import review_rows, write_queue
+
+    source, kind = _reading.source(table, form)
+    with claimed(review, _reading.files(model, Path(table))), stopwatch() as seconds:
+        loaded = TableModel.load(model)
+        read = chunks(source, kind, CHUNK_ROWS, _reading.read_options(encoding, missing, loaded))
+        rows, n_read = review_rows(loaded, read, n_rows)
+        write_queue(rows, review)
+        known = list(loaded.summary.get("labels", {}))[1:]
+        echo(
+            f"Read {n_read:,} rows in {seconds():.1f} s; wrote {rows.height:,} of them to {review}. Fill in the column "
+            f"{rows.columns[0] if rows.width else 'verdict'} ({', '.join([*known, 'normal'])}; empty if unsure), then "
+            f"run: dplan update {model} {review}",
+            err=True,
+        )
 
 
 def _output_kind(output: str, target: Path | None, form: str | None, *, folder_allowed: bool) -> str:

@@ -1,30 +1,40 @@
-"""``dplan update``: continue training with new labels."""
+"""``dplan update``: continue training with new verdicts."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from dplan.cli import _reading
 from dplan.cli._shared import MODEL, OUTPUT, TABLE, echo, examples, stopwatch
 
+if TYPE_CHECKING:
+    from dplan.tables import LabelledTable, TableModel, Verdicts
+    from dplan.tables.updating import Change
+
 
 @click.command(
-    short_help="Continue training a model with new labels.",
+    short_help="Continue training a model with new verdicts.",
     epilog=examples(
-        "dplan update fraud.dplan june.csv --label verdict --anomaly fraud",
+        "dplan update fraud.dplan queue.csv",
+        "dplan update fraud.dplan june.csv --label verdict --anomaly fraud --normal ok",
         "dplan update fraud.dplan june.csv --label verdict --anomaly 'card theft' -o fraud-june.dplan",
     ),
 )
 @click.argument("model", type=MODEL)
 @click.argument("table", type=TABLE)
-@click.option(
-    "--label", metavar="COLUMN", help="Column that marks known anomalies.  [default: as in dplan fit]"
-)
+@click.option("--label", metavar="COLUMN", help="Column with the verdicts.  [default: as in dplan fit]")
 @_reading.labels
 @click.option("-o", "--output", type=OUTPUT, help="Model file to write.  [default: replace MODEL]")
 @_reading.seed
+@click.option(
+    "--no-estimate",
+    is_flag=True,
+    help="Skip the estimate on held-out verdicts, which takes half of the time.",
+)
 @_reading.options
 @_reading.input_format
 def update(
@@ -32,45 +42,113 @@ def update(
     table: Path,
     label: str | None,
     anomaly: tuple[str, ...],
+    normal: tuple[str, ...],
     unlabelled: tuple[str, ...],
     output: Path | None,
     seed: int,
+    no_estimate: bool,
     encoding: str | None,
     missing: tuple[str, ...],
     form: str | None,
 ) -> None:
     """Continue training MODEL with the rows of TABLE.
 
-    TABLE has new rows, some of them labelled. Training also uses the known anomalies and unlabelled rows stored in
-    MODEL, so that it does not forget old anomalies.
+    TABLE is a review queue written by dplan score --review, with verdicts filled in, or a table of new rows, some of
+    them labelled: known anomalies, rows that were checked and are normal, or both. Values mean what they meant in dplan
+    fit, unless --anomaly or --normal is given. Training also uses the rows stored in MODEL, so that it does not forget
+    earlier verdicts; if a row comes back with another verdict, the later one wins.
     """
     from dplan.persistence.claim import claimed
-    from dplan.tables import from_table
+    from dplan.tables.label_values import described
     from dplan.tables.model import TableModel
-    from dplan.tables.updating import update_model
+    from dplan.tables.review_queue import is_queue, read_queue
+    from dplan.tables.updating import as_verdicts, changes, update_model
 
     target = output or model
-    source, kind = _reading.source(table, form)
     with claimed(target, _reading.files(table)), stopwatch() as seconds:
         old = TableModel.load(model)
-        options = _reading.read_options(encoding, missing, old)
-        labelled = from_table(
-            source,
-            label or old.summary["label"],
-            anomaly=anomaly or None,
-            unlabelled=unlabelled or None,
-            text=[column.name for column in old.preparation.columns_ if column.kind == "text"],
-            encoding=options.encoding,
-            missing=options.missing,
-            kind=kind,
-        )
-        with labelled.located():
-            _reading.warn_of_useless(old.prepare_with_report(labelled.features)[1].useless())
-        new = update_model(old, labelled, seed=seed)
-        new.save(target)
-        labels = ", ".join(f"{n:,} {name}" for name, n in labelled.counts().items())
-        known = (labelled.y > 0).nonzero()[0]
-        before, after = (float(m.percentile(m.score(labelled.features[known])).mean()) for m in (old, new))
-        echo(f"{table.name}: {labelled.features.height:,} rows: {labels}.")
-        echo(f"Mean percentile of its known anomalies: {before:.1f} before, {after:.1f} now.")
+        words = old.summary.get("label_values", {}).get("normal", ())
+        new: LabelledTable | Verdicts
+        if str(table) != "-" and is_queue(table):
+            new = read_queue(old, table, label=label, anomaly=anomaly, normal=[*words, *normal])
+        else:
+            new = _read_table(old, table, label, anomaly, normal, unlabelled, encoding, missing, form)
+        updated = update_model(old, new, seed=seed)
+        updated.save(target)
+        rows = as_verdicts(old, new)
+        counts = {name: int((rows.y == k).sum()) for k, name in enumerate(rows.classes)}
+        name = "standard input" if str(table) == "-" else table.name
+        echo(f"{name}: {len(rows.y):,} rows: {described(counts, int((rows.y < 0).sum()))}.")
+        summary = updated.summary
+        echo(f"The model now knows {described(summary['labels'], summary['checked_normal'])}.")
+        if not no_estimate:
+            for line in _described(changes(old, rows, updated, seed=seed)):
+                echo(line)
         echo(f"Wrote {target} in {seconds():.1f} s.")
+
+
+def _read_table(
+    model: TableModel,
+    table: Path,
+    label: str | None,
+    anomaly: tuple[str, ...],
+    normal: tuple[str, ...],
+    unlabelled: tuple[str, ...],
+    encoding: str | None,
+    missing: tuple[str, ...],
+    form: str | None,
+) -> LabelledTable:
+    """Read new rows; without other values, those of the training mean what they meant there."""
+    from dplan.tables import from_table
+
+    source, kind = _reading.source(table, form)
+    options = _reading.read_options(encoding, missing, model)
+    given = {"anomaly": anomaly or None, "normal": normal or None, "unlabelled": unlabelled or None}
+    remembered = not any(given.values())
+    if remembered:
+        classes = list(model.summary.get("labels", {}))[1:]
+        trained = model.summary.get("label_values")
+        if trained is None and not all(name.isdigit() for name in classes):
+            trained = {"anomaly": classes}  # a model of an earlier version
+        if trained is not None:
+            given = {"anomaly": trained.get("anomaly"), "normal": trained.get("normal"), "unlabelled": None}
+    labelled = from_table(
+        source,
+        label or model.summary["label"],
+        anomaly=given["anomaly"],
+        normal=given["normal"],
+        unlabelled=given["unlabelled"],
+        partial=True,
+        id=model.summary.get("ids", ()),
+        text=model.columns,  # which the model reads as it did in training
+        encoding=options.encoding,
+        missing=options.missing,
+        kind=kind,
+    )
+    if labelled.values is not None:
+        unmatched = [value for value, found in labelled.values.found.items() if not found]
+        if unmatched and not remembered:
+            raise ValueError(
+                f"label column {labelled.label!r} has no value {unmatched[0]!r}; check its spelling"
+            )
+        echo(f"Column {labelled.label}: {labelled.values.matches()}.")
+    with labelled.located():
+        _reading.warn_of_useless(model.prepare_with_report(labelled.features)[1].useless())
+    return labelled
+
+
+def _described(change: Change) -> list[str]:
+    """Say what an update changes."""
+    which = "Held-out verdicts" if change.held_out else "These verdicts (too few to hold some out)"
+    parts = []
+    if change.normal:
+        gone = change.false_before - change.false_after
+        fewer = f"{gone:,} of {change.false_before:,} false alarms gone"
+        parts.append(fewer if gone >= 0 else f"{-gone:,} more false alarms")
+    if change.finds:
+        parts.append(
+            f"{change.found_after:,} of {change.finds:,} anomalies found, {change.found_before:,} before"
+        )
+    before, after = (f"{100 * p:.0f} %" if math.isfinite(p) else "no alerts" for p in change.precision)
+    parts.append(f"precision of alerts {before} before, {after} now")
+    return [f"{which}: {'; '.join(parts)}."]

@@ -3,14 +3,13 @@
 ``docs/adding-a-detector.md`` shows how to write a detector.
 """
 
-import logging
 import sys
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self, dataclass_transform
+from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,32 +23,21 @@ from dplan.detectors._checks import (
     advise_on_text_columns,
     as_generator,
     check_flag,
-    check_labels,
     check_not_diverged,
     check_number,
-    usable_labels,
+    read_verdicts,
 )
 from dplan.detectors._docstrings import with_common_parameters
+from dplan.detectors._logging import report
+from dplan.detectors._percentiles import SHARES, percentiles, reference_rows
 from dplan.detectors._saving import COLUMNS, Array, Field, Number, save
+from dplan.detectors._terms import MemberKind as MemberKind
 from dplan.detectors._terms import ScoreTerm, Term
 from dplan.exceptions import NonFiniteScoreError
 
-logger = logging.getLogger("dplan")
-
 Callback = Callable[[Any, Mapping[str, float]], bool | None]
 Indices = NDArray[np.int64]
-
-# Threshold and percentiles are quantiles of the scores of unlabelled rows; this many rows are enough.
-_REFERENCE_ROWS = 50_000
-_SHARES = np.linspace(0, 1, 1001)
-
-
-class MemberKind(NamedTuple):
-    """The members of one kind in a detector that has several."""
-
-    name: str
-    n_members: int
-    weight: float  # total weight of these members in the score
+Training = Callable[[NDArray[np.floating], Indices, np.random.Generator], Indices | None]
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
@@ -70,10 +58,12 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         "offset_": Number(),
         "column_low_": Array(np.float64, (COLUMNS,), largest=sys.float_info.max),
         "column_inverse_": Array(np.float64, (COLUMNS,), lowest=0.0, largest=sys.float_info.max),
-        "score_quantiles_": Array(np.float64, (len(_SHARES),), optional=True),
+        "score_quantiles_": Array(np.float64, (len(SHARES),), optional=True),
     }
     # Old name: new name, of parameters and fitted attributes in older files.
     _renamed: ClassVar[Mapping[str, str]] = {}
+    # Confidence in the verdict of each training row, only while fitting; None if all verdicts count the same.
+    _confidence: ClassVar[NDArray[np.float64] | None] = None
 
     scale: bool = True
     contamination: float = 0.02
@@ -94,6 +84,9 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     @abstractmethod
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> Indices | None:
         """Fit; call `self._arrange` for scaled float32 rows and `self._record` after each round.
+
+        Labels are as in `fit`, and `self._confidence_in` returns the confidence in them. There is at least one
+        unlabelled row.
 
         If the detector stores rows and measures distances to them, return their indices: a stored row has a distance
         of zero to itself, so threshold and percentiles must not come from these rows.
@@ -133,10 +126,10 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
     def _check_saved(self) -> None:
         """Raise ValueError if attributes loaded from a file are inconsistent."""
-        if (np.diff(getattr(self, "score_quantiles_", _SHARES)) < 0).any():
+        if (np.diff(getattr(self, "score_quantiles_", SHARES)) < 0).any():
             raise ValueError("score_quantiles_ are not sorted")
 
-    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the detector.
 
         Parameters
@@ -144,8 +137,11 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         X : array-like or frame of shape (n_rows, n_columns)
             Labelled and unlabelled rows; all values must be numeric.
         y : array-like of shape (n_rows,), default=None
-            0 for an unlabelled row, k ≥ 1 for a labelled anomaly of class k. If no row or every row is labelled, warn
-            and fall back to an unsupervised ranking.
+            0 for an unlabelled row, k ≥ 1 for a labelled anomaly of class k, -1 for a row that was checked and is
+            normal. If no row or every row is an anomaly, warn and fall back to an unsupervised ranking.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Confidence in the verdict of each row, relative to the other verdicts; 0 makes a row unlabelled. Weights of
+            unlabelled rows are ignored.
 
         Returns
         -------
@@ -153,23 +149,23 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         """
         rng = self._checked_rng()
         table = self._validated(X, ensure_min_samples=2)
-        labels = usable_labels(check_labels(y, len(table)), type(self).__name__, needed=self.uses_labels)
+        labels = self._read_verdicts(y, sample_weight, len(table))
         self.column_low_, self.column_inverse_ = (
             column_scale(table) if self.scale else no_scale(table.shape[1])
         )
         self.history_: dict[str, list[float]] = {}
         self._started = time.perf_counter()
-        with single_threaded_blas():
-            kept = self._fit(table, labels, rng)
-        self._set_threshold(table, np.flatnonzero(labels == 0), kept, rng)
+        self._run(self._fit, table, labels, rng)
         return self
 
-    def fit_predict(self, X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.int64]:
+    def fit_predict(
+        self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> NDArray[np.int64]:
         """Fit the detector, and predict which of the same rows are anomalies.
 
         Parameters
         ----------
-        X, y
+        X, y, sample_weight
             As in `fit`.
 
         Returns
@@ -177,7 +173,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         ndarray of shape (n_rows,)
             -1 for an anomaly, 1 for a normal row.
         """
-        return self.fit(X, y).predict(X)
+        return self.fit(X, y, sample_weight).predict(X)
 
     def anomaly_score(self, X: ArrayLike) -> NDArray[np.float64]:
         """Score rows; higher is more anomalous.
@@ -195,7 +191,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return self._scored(X, self._score)
 
     def percentile(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the percentage of unlabelled training rows with a lower score.
+        """Return the percentage of unlabelled and checked normal training rows with a lower score.
 
         Parameters
         ----------
@@ -216,8 +212,8 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_columns)
-            Rows with the columns of the training table.
+        X
+            As in `anomaly_score`.
 
         Returns
         -------
@@ -227,13 +223,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return -self.anomaly_score(X)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return ``score_samples(X) - offset_``; negative values are anomalies.
-
-        Parameters
-        ----------
-        X
-            As in `anomaly_score`.
-        """
+        """Return ``score_samples(X) - offset_``; negative values are anomalies."""
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
@@ -296,6 +286,28 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
             table: NDArray[np.floating] = validate_data(self, X, dtype=[np.float64, np.float32], **checks)
         return table
 
+    def _read_verdicts(self, y: ArrayLike | None, sample_weight: ArrayLike | None, n_rows: int) -> Indices:
+        """Return the labels to learn from, and keep the confidence in them."""
+        labels, confidence = read_verdicts(y, sample_weight, n_rows, type(self).__name__, self.uses_labels)
+        if confidence is not None:
+            self._confidence = confidence  # type: ignore[misc]
+        return labels
+
+    def _confidence_in(self, rows: Indices) -> NDArray[np.float64]:
+        """Return the confidence in the verdicts of training rows, 1 for rows without one."""
+        return np.ones(len(rows)) if self._confidence is None else self._confidence[rows]
+
+    def _run(
+        self, train: Training, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator
+    ) -> None:
+        """Train, and set threshold and percentiles."""
+        try:
+            with single_threaded_blas():
+                kept = train(X, labels, rng)
+        finally:
+            self.__dict__.pop("_confidence", None)
+        self._set_threshold(X, np.flatnonzero(labels <= 0), kept, rng)
+
     def _arrange(self, X: NDArray[np.floating], order: NDArray[np.int64] | None = None) -> Floats:
         return arrange(X, order, self.column_low_, self.column_inverse_)
 
@@ -307,26 +319,18 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         if self.verbose:
             listed = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
             n_rounds = len(self.history_["seconds"])
-            line = f"{type(self).__name__}: {self.round_name} {n_rounds}: {listed}"
-            if logger.hasHandlers() and logger.isEnabledFor(logging.INFO):
-                logger.info(line)
-            else:  # the user asked for output, and the logger has no handler
-                print(line, flush=True)  # noqa: T201
+            report(f"{type(self).__name__}: {self.round_name} {n_rounds}: {listed}")
         return self.callback is not None and bool(self.callback(self, metrics))
 
     def _set_threshold(
-        self, X: NDArray[np.floating], unlabelled: Indices, kept: Indices | None, rng: np.random.Generator
+        self, X: NDArray[np.floating], normal: Indices, kept: Indices | None, rng: np.random.Generator
     ) -> None:
-        """Set threshold and percentiles from the unlabelled rows that the detector does not store."""
-        others = unlabelled if kept is None else np.setdiff1d(unlabelled, kept)
-        rows = others if len(others) else unlabelled
-        if len(rows) > _REFERENCE_ROWS:
-            # In table order, which is read fastest.
-            rows = np.sort(rng.choice(rows, _REFERENCE_ROWS, replace=False))
+        """Set threshold and percentiles from rows that are not known anomalies and that the detector does not store."""
+        rows = reference_rows(normal, kept, rng)
         scores = self._reference_scores(X, rows)
         check_not_diverged(scores, type(self).__name__)
         self.offset_ = float(np.quantile(-scores, self.contamination))
-        self.score_quantiles_ = np.quantile(scores, _SHARES)
+        self.score_quantiles_ = np.quantile(scores, SHARES)
 
     def _reference_scores(self, X: NDArray[np.floating], rows: Indices) -> NDArray[np.float64]:
         """Return the scores of the training rows with these indices."""
@@ -340,8 +344,4 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
             raise ValueError(
                 "this detector was saved by an older version, without what percentiles need: fit it again"
             )
-        found = np.interp(scores, quantiles, 100 * _SHARES)
-        # Where training rows have equal scores, a row that scores the same is above none of them.
-        first = np.minimum(np.searchsorted(quantiles, scores), len(quantiles) - 1)
-        lower: NDArray[np.float64] = np.where(quantiles[first] == scores, 100 * _SHARES[first], found)
-        return lower
+        return percentiles(scores, quantiles)

@@ -9,11 +9,16 @@ Importing this module imports much of scikit-learn, so it is imported where tree
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
+from packaging.version import Version
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
 
 _COLUMNS_TOGETHER = 64  # so that little memory is needed
+
+# Earlier versions cut elsewhere, and find their bins by themselves.
+KNOWN_BINS = Version(sklearn.__version__) >= Version("1.9")
 
 
 class BoostedClassifier(HistGradientBoostingClassifier):  # type: ignore[misc]  # scikit-learn is not typed
@@ -23,7 +28,8 @@ class BoostedClassifier(HistGradientBoostingClassifier):  # type: ignore[misc]  
 
     def _bin_data(self, *args: Any, **options: Any) -> Any:
         # Should a later scikit-learn not call this method, it finds the bins by itself.
-        self._bin_mapper = _Bins(**self._bin_mapper.get_params())
+        if KNOWN_BINS:
+            self._bin_mapper = _Bins(**self._bin_mapper.get_params())
         return super()._bin_data(*args, **options)
 
 

@@ -12,7 +12,9 @@ from sklearn.utils.validation import column_or_1d
 
 from dplan.exceptions import NoLabelsWarning
 
-_WHAT_Y_MEANS = "y must be 0 for unlabelled rows and k >= 1 for labelled anomalies of class k"
+_WHAT_Y_MEANS = (
+    "y must be 0 for unlabelled rows, k >= 1 for labelled anomalies of class k and -1 for checked normal rows"
+)
 
 
 def check_integer(name: str, value: Any, minimum: int) -> None:
@@ -112,12 +114,13 @@ def check_labels(y: Any, n_rows: int) -> NDArray[np.int64]:
 
     Examples
     --------
-    >>> check_labels([0, 2, 0, 1], n_rows=4)
-    array([0, 2, 0, 1])
-    >>> check_labels([0, -1, 0], n_rows=3)
+    >>> check_labels([0, 2, -1, 1], n_rows=4)
+    array([ 0,  2, -1,  1])
+    >>> check_labels([0, -2, 0], n_rows=3)
     Traceback (most recent call last):
-    ValueError: y must be 0 for unlabelled rows and k >= 1 for labelled anomalies of class k, but row 1 is -1
-    (1 invalid row in total). Convert other labels first, for example with y = (labels == "fraud").astype(int).
+    ValueError: y must be 0 for unlabelled rows, k >= 1 for labelled anomalies of class k and -1 for checked normal
+    rows, but row 1 is -2 (1 invalid row in total). Convert other labels first, for example with
+    y = (labels == "fraud").astype(int).
     """
     if y is None:
         return np.zeros(n_rows, dtype=np.int64)
@@ -127,9 +130,9 @@ def check_labels(y: Any, n_rows: int) -> NDArray[np.int64]:
     if values.dtype == object or values.dtype.kind in "mM":
         values = _numbers_or_text(values)
     if values.dtype.kind in "biu":
-        wrong = values < 0 if values.dtype.kind == "i" else np.zeros(n_rows, dtype=bool)
+        wrong = values < -1 if values.dtype.kind == "i" else np.zeros(n_rows, dtype=bool)
     elif values.dtype.kind == "f":
-        wrong = ~((values >= 0) & (values == np.floor(values)) & (values < 2**53))
+        wrong = ~((values >= -1) & (values == np.floor(values)) & (values < 2**53))
     else:
         wrong = np.ones(n_rows, dtype=bool)
     if wrong.any():
@@ -142,6 +145,42 @@ def check_labels(y: Any, n_rows: int) -> NDArray[np.int64]:
         )
     labels: NDArray[np.int64] = values.astype(np.int64)
     return labels
+
+
+def check_confidence(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
+    """Return the confidence in each row's verdict; None means that all are the same.
+
+    Examples
+    --------
+    >>> check_confidence([1, 0.5, 1], n_rows=3)
+    array([1. , 0.5, 1. ])
+    >>> check_confidence([1, -1, 1], n_rows=3)
+    Traceback (most recent call last):
+    ValueError: sample_weight must be finite and >= 0, but row 1 is -1.0.
+    """
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight)
+    if weights.dtype.kind not in "biufO":
+        raise ValueError(f"sample_weight must be numbers, got an array of {weights.dtype}.")
+    try:
+        weights = weights.astype(np.float64)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"sample_weight must be numbers: {error}.") from error
+    if weights.ndim == 0:
+        weights = np.full(n_rows, weights)
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight must have one weight per row: X has {n_rows} rows and sample_weight has shape "
+            f"{weights.shape}."
+        )
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"sample_weight must be finite and >= 0, but row {row} is {weights[row]}.")
+    if not weights.any():
+        raise ValueError("sample_weight must have a weight above 0, but all weights are zero.")
+    return weights
 
 
 @contextmanager
@@ -183,22 +222,45 @@ def _numbers_or_text(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def usable_labels(labels: NDArray[np.int64], detector: str, needed: bool) -> NDArray[np.int64]:
-    """Return the labels if they are usable; otherwise warn and return zeros.
+    """Return labels to learn from; warn if they contain no anomaly or nothing else.
 
     Labelling every row is only a warning because scikit-learn's estimator checks require that such a y is accepted.
+    If there are no unlabelled rows, or too few to find pseudo-anomalies among them, the checked normal rows count as
+    unlabelled.
     """
-    if labels.any() != labels.all() or not (labels.any() or needed):
+    known = labels > 0
+    if np.count_nonzero(labels == 0) < (1 if known.any() else 2):
+        labels = np.maximum(labels, 0)
+    if known.any() != known.all() or not (known.any() or needed):
         return labels
-    if labels.all():
+    if known.all():
         found = f"y labels all {len(labels)} rows as anomalies, so there are no other rows to compare with"
         advice = "Add unlabelled rows to X, with 0 in y"
     else:
         found = "y labels no row as an anomaly"
         advice = "Set y to k >= 1 for known anomalies"
     warnings.warn(
-        f"{found}; {detector} falls back to an unsupervised ranking. {advice}.", NoLabelsWarning, stacklevel=4
+        f"{found}; {detector} falls back to an unsupervised ranking. {advice}.", NoLabelsWarning, stacklevel=5
     )
-    return np.zeros_like(labels)
+    return np.minimum(labels, 0)
+
+
+def read_verdicts(
+    y: Any, sample_weight: Any, n_rows: int, detector: str, needed: bool
+) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
+    """Return usable labels and the confidence in each, 1 for unlabelled rows; None if all verdicts count the same.
+
+    Examples
+    --------
+    >>> read_verdicts([0, 1, -1, 1], [5, 1, 0.5, 0], 4, "DPLAN", needed=True)
+    (array([ 0,  1, -1,  0]), array([1. , 1. , 0.5, 1. ]))
+    """
+    labels, weights = check_labels(y, n_rows), check_confidence(sample_weight, n_rows)
+    if weights is None:
+        return usable_labels(labels, detector, needed), None
+    labels = usable_labels(np.where(weights > 0, labels, 0), detector, needed)
+    confidence = np.where(labels != 0, weights, 1.0)
+    return labels, confidence if len(np.unique(weights[labels != 0])) > 1 else None
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

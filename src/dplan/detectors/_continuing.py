@@ -7,9 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dplan._kernels.blas import single_threaded_blas
 from dplan.detectors._base import Detector, Indices
-from dplan.detectors._checks import check_labels, usable_labels
 
 
 class ContinuingDetector(Detector):
@@ -23,18 +21,20 @@ class ContinuingDetector(Detector):
     def _check_can_continue(self) -> None:
         """Raise ValueError if a parameter was changed that is fixed once the detector is fitted."""
 
-    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Continue training, for example with new labels.
 
         Networks continue from their current weights; trees and other parts that cannot continue are refitted. Only the
-        rows passed here are used, scaled as in `fit`: pass earlier known anomalies and some earlier unlabelled rows
+        rows passed here are used, scaled as in `fit`: pass earlier verdicts and some earlier unlabelled rows
         again, or the detector forgets them.
 
         Parameters
         ----------
         X : array-like or frame of shape (n_rows, n_columns)
             Rows with the columns of the training table.
-        y : array-like of shape (n_rows,), default=None
+        y, sample_weight : array-like of shape (n_rows,), default=None
             As in `fit`.
 
         Returns
@@ -43,13 +43,11 @@ class ContinuingDetector(Detector):
             Rounds are added to `history_`, and `offset_` is updated. Calls `fit` if the detector is not fitted yet.
         """
         if not hasattr(self, "history_"):
-            return self.fit(X, y)
+            return self.fit(X, y, sample_weight)
         rng = self._checked_rng()
         self._check_can_continue()
         table = self._validated(X, ensure_min_samples=2, reset=False)
-        labels = usable_labels(check_labels(y, len(table)), type(self).__name__, needed=True)
+        labels = self._read_verdicts(y, sample_weight, len(table))
         self._started = time.perf_counter() - (self.history_.get("seconds") or [0.0])[-1]
-        with single_threaded_blas():
-            kept = self._resume(table, labels, rng)
-        self._set_threshold(table, np.flatnonzero(labels == 0), kept, rng)
+        self._run(self._resume, table, labels, rng)
         return self

@@ -23,6 +23,7 @@ from dplan.detectors._isolation import labelled_or_pseudo_anomalies
 from dplan.detectors._minibatches import Indices
 from dplan.detectors._saving import NETWORK, check_network
 from dplan.detectors._terms import NetworkTerm, Term
+from dplan.detectors._verdicts import checked_share, normal_rows, repeated
 
 Sampler = Callable[[], Floats]
 Loss = Callable[[Floats], tuple[float, Floats]]
@@ -155,10 +156,20 @@ class DeepDetector(Detector):
     def _parts(
         self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator
     ) -> tuple[Floats, Indices, Indices]:
-        """Return all rows, scaled, and the indices of the anomalies and of the unlabelled rows."""
+        """Return all rows, scaled, and the indices to draw anomalies and normal rows from.
+
+        A row with a verdict stands in its list as often as the verdict counts; see `dplan.detectors._verdicts`.
+        """
         rows = self._arrange(X)
-        anomalies, unlabelled = labelled_or_pseudo_anomalies(rows, labels, rng)
-        return rows, anomalies, unlabelled
+        anomalies, unlabelled = self._split(rows, labels, rng)
+        checked = np.flatnonzero(labels < 0)
+        weights, checked_weights = self._confidence_in(anomalies), self._confidence_in(checked)
+        share = checked_share(weights, checked_weights)
+        return rows, repeated(anomalies, weights), normal_rows(unlabelled, checked, checked_weights, share)
+
+    def _split(self, rows: Floats, labels: Indices, rng: np.random.Generator) -> tuple[Indices, Indices]:
+        """Return the indices of the anomalies and of the unlabelled rows."""
+        return labelled_or_pseudo_anomalies(rows, labels, rng)
 
     def _learn(
         self, network: Network, sampler: Sampler, loss: Loss, step: Step | None = None, epoch_batches: int = 0

@@ -15,7 +15,15 @@ from dplan.detectors._base import MemberKind
 from dplan.detectors._continuing import ContinuingDetector
 from dplan.detectors._members import EXPLORERS, Explorers, explore, weighted_sum
 from dplan.detectors._saving import COLUMNS, NETWORK, Array, Number, TreeArrays, check_network, same
-from dplan.detectors._terms import ConstantTerm, ForestTerm, NeighboursTerm, NetworkTerm, Term, TreesTerm
+from dplan.detectors._terms import (
+    ConstantTerm,
+    ForestTerm,
+    NeighboursTerm,
+    NetworkTerm,
+    StackedTreesTerm,
+    Term,
+    stacked,
+)
 
 
 def agent_sizes(n_columns: int, hidden_units: int) -> perceptron.Sizes:
@@ -38,7 +46,7 @@ class FittedEnsemble(ContinuingDetector):
         ContinuingDetector._saved
         | NETWORK
         | {
-            "trees_": TreeArrays(may_be_empty=True),
+            "trees_": TreeArrays(may_be_empty=True, n_more_columns=len(EXPLORERS)),
             "neighbours_": Array(shape=(None, None, COLUMNS)),
             "forest_": TreeArrays(lowest=0),
             "average_path_length_": Number(lowest=0),
@@ -88,11 +96,9 @@ class FittedEnsemble(ContinuingDetector):
     def _member_scores(self, rows: Floats) -> NDArray[np.float64]:
         """Return the standardised scores of all members, with shape (rows, members)."""
         values = product.outputs(self.weights_, self.layer_sizes_, rows)[:, ANOMALOUS::N_ACTIONS]
-        scores = [
-            *values.T,
-            *(sum_of_leaves(trees, rows) for trees in self._tree_agents()),
-            *explore(Explorers(self.neighbours_, self.forest_, self.average_path_length_), rows),
-        ]
+        explored = explore(Explorers(self.neighbours_, self.forest_, self.average_path_length_), rows)
+        wide = stacked(rows, explored)
+        scores = [*values.T, *(sum_of_leaves(trees, wide) for trees in self._tree_agents()), *explored]
         standard: NDArray[np.float64] = (
             np.stack(scores, axis=1) - self.member_medians_
         ) / self.member_scales_
@@ -124,7 +130,12 @@ class FittedEnsemble(ContinuingDetector):
         tree_agents = self._tree_agents()
         if tree_agents:
             n_each = len(tree_agents[0].roots)
-            terms.append(TreesTerm(self.trees_, np.repeat(factors[n_networks : -len(EXPLORERS)], n_each)))
+            weights = np.repeat(factors[n_networks : -len(EXPLORERS)], n_each)
+            explorers = [
+                NeighboursTerm(self.neighbours_),
+                ForestTerm(self.forest_, self.average_path_length_),
+            ]
+            terms.append(StackedTreesTerm(self.trees_, weights, explorers))
         neighbours, forest = factors[-len(EXPLORERS) :].tolist()
         return [
             *terms,

@@ -57,7 +57,7 @@ def split_most_isolated(
 def labelled_or_pseudo_anomalies(
     rows: Floats, labels: NDArray[np.int64], rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the indices of anomalies and other rows: the labelled rows or, if there are none, pseudo-anomalies.
+    """Return the indices of anomalies and unlabelled rows: labelled anomalies or, if there are none, pseudo-anomalies.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def labelled_or_pseudo_anomalies(
     >>> [len(part) for part in labelled_or_pseudo_anomalies(rows, labels, np.random.default_rng(0))]
     [10, 990]
     """
-    labelled, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
+    labelled, unlabelled = np.flatnonzero(labels > 0), np.flatnonzero(labels == 0)
     if len(labelled):
         return labelled, unlabelled
     count = max(_FEWEST, round(_FRACTION * len(rows)))

@@ -8,21 +8,29 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dplan._kernels.forest import average_path_length, grow, new_forest
-from dplan._kernels.neighbours import mean_nearest_distance, sample_sizes
+from dplan._kernels.neighbours import SAMPLE_ROWS, mean_nearest_distance, sample_sizes
 from dplan._kernels.perceptron import Floats
-from dplan._kernels.trees import Trees, complete_trees, isolation, join_trees
+from dplan._kernels.trees import Trees, complete_trees, isolation, join_trees, one_tree
+from dplan.detectors._terms import stacked
 from dplan.detectors.baselines import boosted_tree
 
 Indices = NDArray[np.int64]
+Weights = NDArray[np.float64]
 
-# The kinds of agents, and their shares in the score if no kind is better on held-out anomalies.
-KINDS = {"slow": 0.25, "fast": 0.25, "trees": 0.5}
-# Added to the error of each kind, so that a single anomaly does not dominate the weights.
-_ERROR_FLOOR = 0.01
+# The kinds of agents, and their shares in the score.
+KINDS = {"slow": 0.075, "fast": 0.075, "boosted": 0.25, "randomised": 0.6}
+
+# A randomised tree learns from all verdicts and this many unlabelled rows per known anomaly: so few that only some
+# trees see a hidden anomaly, and many such trees that every unlabelled row is seen by some.
+_UNLABELLED_PER_ANOMALY, _FEWEST_ANOMALIES = 5, 5
 
 # Shares of the explorers in their total weight. Neighbours find more on most tables; the forest still sees small
-# differences in columns with a few extreme values.
+# differences in columns with a few extreme values. Without known anomalies the forest decides: its first rows are
+# seldom all of one kind, so reviewing them teaches more.
 EXPLORERS = {"neighbours": 5 / 6, "forest": 1 / 6}
+COLD_EXPLORERS = {"neighbours": 0.0, "forest": 1.0}
+
+_LEAST_TRUST = 0.5
 
 _REFERENCE_ROWS = 10_000  # rows that standardise scores
 
@@ -35,75 +43,112 @@ class Member(NamedTuple):
     trees: Trees | None  # of a tree agent
     middle: float
     spread: float
-    error: (
-        float  # mean fraction of unlabelled rows that score above its held-out anomalies; NaN if it has none
-    )
 
 
-def boosted_trees(rows: Floats, known: NDArray[np.bool_], n_rounds: int, rng: np.random.Generator) -> Trees:
+def boosted_trees(
+    rows: Floats, known: NDArray[np.bool_], weights: Weights | None, n_trees: int, rng: np.random.Generator
+) -> Trees:
     """Fit boosted trees to the log odds of being a known anomaly; each split sees some of the columns."""
     from dplan.detectors._boosting import BoostedClassifier  # here, because scoring does not need it
 
     model = BoostedClassifier(
-        max_iter=n_rounds,
+        max_iter=n_trees,
         l2_regularization=1.0,  # as in BoostedBaseline, and for the same reason
         max_features=0.3,
         early_stopping=False,  # it would hold out some of the few labelled anomalies
         random_state=int(rng.integers(2**31)),
     )
     with threadpool_limits(1, user_api="openmp"):
-        model.fit(rows, known)
+        model.fit(rows, known, weights)
     return join_trees([boosted_tree(tree.nodes) for (tree,) in model._predictors])
 
 
+def randomised_trees(
+    rows: Floats, labels: Indices, weights: Weights, n_trees: int, rng: np.random.Generator
+) -> Trees:
+    """Fit extremely randomised trees, each to all verdicts and its own few unlabelled rows.
+
+    Leaves are the shares of known anomalies if they weigh as much as all other rows. This is bagging for positive and
+    unlabelled rows (Mordelet and Vert, 2014).
+    """
+    from sklearn.tree import ExtraTreeClassifier  # here, because scoring does not need it
+
+    verdicts, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
+    n_anomalies = max(int((labels > 0).sum()), _FEWEST_ANOMALIES)
+    n_drawn = min(_UNLABELLED_PER_ANOMALY * n_anomalies, len(unlabelled))
+    scale = (
+        len(unlabelled) / n_drawn
+    )  # all unlabelled rows weigh the same in each tree, however few are drawn
+    trees = []
+    for tree in range(n_trees):
+        chosen = np.concatenate([verdicts, rng.choice(unlabelled, n_drawn)])
+        own = weights[chosen] * np.where(labels[chosen] == 0, scale, 1.0)
+        model = ExtraTreeClassifier(
+            # Few columns per split are better on small tables, many on wide ones.
+            max_features="sqrt" if tree % 2 else 0.3,
+            min_samples_leaf=2,
+            random_state=int(rng.integers(2**31)),
+        )
+        model.fit(rows[chosen], labels[chosen] > 0, own)
+        nodes = model.tree_
+        is_leaf = nodes.children_left < 0
+        trees.append(
+            one_tree(
+                nodes.children_left,
+                nodes.children_right,
+                is_leaf,
+                nodes.feature,
+                nodes.threshold,
+                nodes.value[:, 0, -1],
+            )
+        )
+    return join_trees(trees)
+
+
 def standardised(
-    kind: str,
-    theta: Floats | None,
-    trees: Trees | None,
-    reference: NDArray[np.floating],
-    held_out: NDArray[np.floating],
+    kind: str, theta: Floats | None, trees: Trees | None, reference: NDArray[np.floating]
 ) -> Member:
-    """Return a member, given its scores of unlabelled rows and of held-out anomalies.
+    """Return a member, given its scores of unlabelled rows.
 
     The unit is the distance from the median to the 0.9 quantile: up to a tenth of the rows can be extreme without
     enlarging the unit, so an agent that separates a few rows clearly has more influence on them.
 
     Examples
     --------
-    >>> member = standardised("trees", None, None, np.arange(101.0), np.array([90.5, 200.0]))
-    >>> member.middle, member.spread, round(member.error, 3)
-    (50.0, 40.0, 0.05)
+    >>> member = standardised("boosted", None, None, np.arange(101.0))
+    >>> member.middle, member.spread
+    (50.0, 40.0)
     """
     reference = reference.astype(np.float64)
     middle, high = np.quantile(reference, [0.5, 0.9])
     spread = max(high - middle, 0.1 * reference.std())  # most rows may be equal, for trees especially
-    ordered = np.sort(reference)
-    below = 0.5 * (np.searchsorted(ordered, held_out) + np.searchsorted(ordered, held_out, side="right"))
-    error = 1.0 - float(below.mean()) / len(reference) if len(held_out) else np.nan
-    spread = float(spread) or 1.0
-    return Member(kind, theta, trees, float(middle), spread, error)
+    return Member(kind, theta, trees, float(middle), float(spread) or 1.0)
 
 
-def agent_weights(agents: Sequence[Member]) -> NDArray[np.float64]:
-    """Return the weights of agents, which add up to 1; kinds that rank held-out anomalies lower get less.
+def agent_weights(kinds: Sequence[str]) -> NDArray[np.float64]:
+    """Return the weights of agents of these kinds, which add up to 1.
 
     Examples
     --------
-    >>> agents = [standardised(kind, None, None, np.arange(100.0), np.array([held_out]))
-    ...           for kind, held_out in (("slow", 90.5), ("trees", 99.5))]
-    >>> agent_weights(agents).round(3)
-    array([0.048, 0.952])
+    >>> agent_weights(["boosted", "randomised", "boosted"]).round(3)
+    array([0.167, 0.667, 0.167])
     """
-    kinds = np.array([agent.kind for agent in agents])
-    errors = np.array([agent.error for agent in agents])
-    weights = np.zeros(len(agents))
-    mean_errors = {kind: errors[kinds == kind].mean() for kind in KINDS if (kinds == kind).any()}
-    lowest = min(mean_errors.values())
-    for kind, error in mean_errors.items():
-        worth = 1.0 if np.isnan(error) else (lowest + _ERROR_FLOOR) / (error + _ERROR_FLOOR)
-        weights[kinds == kind] = KINDS[kind] * worth / (kinds == kind).sum()
-    normal: NDArray[np.float64] = weights / weights.sum()
+    shares = np.array([KINDS[kind] / kinds.count(kind) for kind in kinds])
+    normal: NDArray[np.float64] = shares / shares.sum()
     return normal
+
+
+def separation(anomalies: NDArray[np.float64], others: NDArray[np.float64]) -> float:
+    """Return how far scores tell anomalies from other rows: 2a - 1, where a is the area under the ROC curve.
+
+    Examples
+    --------
+    >>> separation(np.array([9.0]), np.arange(5.0)), separation(np.ones(2), np.ones(3))
+    (1.0, 0.0)
+    """
+    ordered = np.sort(others)
+    below = np.searchsorted(ordered, anomalies) + np.searchsorted(ordered, anomalies, side="right")
+    return float(below.mean()) / len(others) - 1
 
 
 def weighted_sum(scores: Iterable[NDArray[np.float64]], weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -126,6 +171,16 @@ class Explorers(NamedTuple):
     neighbours: Floats  # rows to search, with shape (samples, rows, columns)
     forest: Trees
     average_path_length: float  # normalises path lengths in the forest
+
+
+class Explored(NamedTuple):
+    """What explorers found."""
+
+    explorers: Explorers
+    members: list[Member]
+    trust: float  # how far they can be trusted
+    verdicts: Floats  # known anomalies and checked rows, with the explorers' scores as additional columns
+    reference: Floats  # other rows, likewise
 
 
 def draw_rows(unlabelled: Indices, rng: np.random.Generator) -> tuple[Indices, Indices]:
@@ -163,7 +218,39 @@ def explore(explorers: Explorers, rows: Floats) -> list[NDArray[np.float64]]:
     ]
 
 
-def as_members(explorers: Explorers, reference: Floats) -> list[Member]:
-    """Return the explorers as members, standardised with reference rows."""
-    found = zip(EXPLORERS, explore(explorers, reference), strict=True)
-    return [standardised(kind, None, None, scores, scores[:0]) for kind, scores in found]
+def explored(explorers: Explorers, known: Floats, checked: Floats, reference: Floats) -> Explored:
+    """Explore known anomalies, checked normal rows and other rows.
+
+    Checked rows join the neighbours, so that rows like them are no longer far from everything. Trees still learn from
+    their scores before that: a checked row is an example of what looks rare and is normal.
+    """
+    of_checked = explore(explorers, checked)
+    explorers = _with_neighbours(explorers, checked)
+    of_known, of_reference = explore(explorers, known), explore(explorers, reference)
+    members = [
+        standardised(kind, None, None, scores) for kind, scores in zip(EXPLORERS, of_reference, strict=True)
+    ]
+
+    def rarity(scores: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        factors = [share / member.spread for share, member in zip(EXPLORERS.values(), members, strict=True)]
+        return weighted_sum(scores, np.array(factors))
+
+    # Explorers see no labels, so known anomalies are a fair sample of what they find. Even if they find none of these,
+    # there may be unknown ones that they do find.
+    trust = max(_LEAST_TRUST, separation(rarity(of_known), rarity(of_reference)))
+    if len(checked):
+        trust = (trust + max(0.0, separation(rarity(of_known), rarity(of_checked)))) / 2
+    return Explored(
+        explorers,
+        members,
+        trust,
+        np.concatenate([stacked(known, of_known), stacked(checked, of_checked)]),
+        stacked(reference, of_reference),
+    )
+
+
+def _with_neighbours(explorers: Explorers, rows: Floats) -> Explorers:
+    """Add rows to each sample of neighbours, the last ones if there are many."""
+    some = rows[-SAMPLE_ROWS:]
+    copies = np.broadcast_to(some, (len(explorers.neighbours), *some.shape))
+    return explorers._replace(neighbours=np.concatenate([explorers.neighbours, copies], axis=1))

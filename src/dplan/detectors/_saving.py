@@ -118,9 +118,13 @@ class Array:
 
 @dataclass(frozen=True)
 class TreeArrays:
-    """A fitted attribute that is `Trees`, stored as one array per field; leaf values are at least `lowest`."""
+    """A fitted attribute that is `Trees`, stored as one array per field; leaf values are at least `lowest`.
+
+    Trees may test more columns than the table has, if the detector adds `n_more_columns`.
+    """
 
     lowest: float = -math.inf
+    n_more_columns: int = 0
     may_be_empty: bool = False
     optional: bool = False
 
@@ -139,7 +143,7 @@ class TreeArrays:
         }
         parts = {key: how.get(key, integers).take(f"{name}.{key}", stored) for key in Trees._fields}
         trees = Trees(**parts)
-        check_trees(name, trees, stored.n_columns)
+        check_trees(name, trees, stored.n_columns + self.n_more_columns)
         return trees
 
     def size(self, value: Any) -> int:

@@ -6,7 +6,7 @@ exported.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,6 +23,14 @@ from dplan._kernels.trees import Trees, isolation, some_trees, sum_of_leaves
 
 _CELLS_AT_ONCE = 2_000_000  # bounds the memory of scoring replaced rows
 _MOST_CELLS = 2**26  # and this one that of explaining models far larger than usual
+
+
+class MemberKind(NamedTuple):
+    """The members of one kind in a detector that has several."""
+
+    name: str
+    n_members: int
+    weight: float  # total weight of these members in the score
 
 
 class Replacing(NamedTuple):
@@ -186,6 +194,56 @@ class TreesTerm(Term):
     def to_onnx(self, graph: Any, rows: str) -> str:
         """See `Term`."""
         return str(graph.trees(self.trees, self.weights, rows))
+
+
+@dataclass(frozen=True, eq=False)
+class StackedTreesTerm(Term):
+    """A sum of leaves of trees that see the values of other terms as additional columns."""
+
+    trees: Trees
+    weights: NDArray[np.float64]
+    columns: Sequence[Term]
+
+    def values(self, rows: Floats) -> NDArray[np.floating]:
+        """See `Term`."""
+        return TreesTerm(self.trees, self.weights).values(self._stacked(rows))
+
+    def changes(self, replacing: Replacing) -> Changes:
+        """See `Term`.
+
+        An additional column is replaced as a whole, as if it were a feature of its own. The change is then divided
+        among the features, in proportion to how much they change the column.
+        """
+        rows, background, feature_of, n_features = replacing
+        more = n_features + np.arange(len(self.columns))
+        stacked = Replacing(
+            self._stacked(rows),
+            self._stacked(background),
+            np.concatenate([feature_of, more]),
+            n_features + len(more),
+        )
+        found = TreesTerm(self.trees, self.weights).changes(stacked)
+        changes: Changes = found[..., :n_features]
+        for place, column in zip(more, self.columns, strict=True):
+            sizes = np.abs(column.changes(replacing))
+            total = sizes.sum(axis=2, keepdims=True)
+            equal = np.full_like(sizes, 1 / n_features)
+            changes = changes + found[..., [place]] * np.divide(sizes, total, out=equal, where=total > 0)
+        return changes
+
+    def to_onnx(self, graph: Any, rows: str) -> str | None:
+        """See `Term`."""
+        more = [column.to_onnx(graph, rows) for column in self.columns]
+        single = [graph.add("Cast", graph.add("Unsqueeze", own, graph.second_axis()), to=1) for own in more]
+        return str(graph.trees(self.trees, self.weights, graph.add("Concat", rows, *single, axis=1)))
+
+    def _stacked(self, rows: Floats) -> Floats:
+        return stacked(rows, [column.values(rows) for column in self.columns])
+
+
+def stacked(rows: Floats, more: Sequence[NDArray[np.floating]]) -> Floats:
+    """Return rows with additional columns."""
+    return np.column_stack([rows, *more]).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,11 +18,30 @@ from dplan.detectors._isolation import labelled_or_pseudo_anomalies
 from dplan.detectors._minibatches import Indices
 from dplan.detectors._saving import COLUMNS, Array, Number, TreeArrays, same
 from dplan.detectors._terms import ConstantTerm, LinearTerm, Term, TreesTerm
+from dplan.detectors._verdicts import balanced_weights
 
 ENGINES = ("scikit-learn", "catboost")
 
 
-class LogisticBaseline(Detector):
+class Classifier(Detector):
+    """A detector that learns to tell anomalies from all other rows."""
+
+    def _task(
+        self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator
+    ) -> tuple[Floats, NDArray[np.bool_], NDArray[np.float64] | None]:
+        """Return all rows, scaled, which of them are anomalies, and their weights if there are verdicts to weigh."""
+        rows = self._arrange(X)
+        anomalies = labelled_or_pseudo_anomalies(rows, labels, rng)[0]
+        anomalous = np.zeros(len(X), dtype=bool)
+        anomalous[anomalies] = True
+        checked = np.flatnonzero(labels < 0)
+        if len(checked) == 0 and self._confidence is None:
+            return rows, anomalous, None
+        confidences = (self._confidence_in(rows) for rows in (anomalies, checked))
+        return rows, anomalous, balanced_weights(len(X), anomalies, checked, *confidences)
+
+
+class LogisticBaseline(Classifier):
     """Class-balanced logistic regression, labelled anomalies against all unlabelled rows.
 
     Parameters
@@ -47,6 +66,9 @@ class LogisticBaseline(Detector):
 
     Notes
     -----
+    Checked normal rows (-1 in y) are negatives like unlabelled rows, with more weight: each weighs as much as a
+    labelled anomaly, but all together at most half of the negatives. `sample_weight` changes the weight of verdicts.
+
     If no row is labelled, the 1 % of rows (at least 10) with the highest isolation scores are used instead.
 
     Examples
@@ -81,15 +103,14 @@ class LogisticBaseline(Detector):
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
         from sklearn.linear_model import LogisticRegression  # here, because scoring does not need it
 
-        rows = self._arrange(X)
-        anomalous = np.zeros(len(X), dtype=bool)
-        anomalous[labelled_or_pseudo_anomalies(rows, labels, rng)[0]] = True
-        model = LogisticRegression(C=float(self.C), class_weight="balanced", max_iter=int(self.max_iter))
+        rows, anomalous, weights = self._task(X, labels, rng)
+        class_weight = "balanced" if weights is None else None  # the weights are balanced already
+        model = LogisticRegression(C=float(self.C), class_weight=class_weight, max_iter=int(self.max_iter))
         with warnings.catch_warnings():
             warnings.simplefilter(
                 "ignore", ConvergenceWarning
             )  # the ranking converges long before the weights
-            model.fit(rows, anomalous)
+            model.fit(rows, anomalous, weights)
         self.coef_ = model.coef_[0].astype(np.float64)
         self.intercept_ = float(model.intercept_[0])
         self._record(iterations=float(model.n_iter_[0]))
@@ -106,7 +127,7 @@ class LogisticBaseline(Detector):
         return [LinearTerm(self.coef_), ConstantTerm(self.intercept_)]
 
 
-class BoostedBaseline(Detector):
+class BoostedBaseline(Classifier):
     """Gradient-boosted trees, labelled anomalies against all unlabelled rows.
 
     Parameters
@@ -132,6 +153,10 @@ class BoostedBaseline(Detector):
 
     Notes
     -----
+    Checked normal rows (-1 in y) are negatives like unlabelled rows, with more weight: each weighs as much as a
+    labelled anomaly, but all together at most half of the negatives. `sample_weight` changes the weight of verdicts.
+    With either, anomalies and negatives have equal total weights; otherwise every row has a weight of 1.
+
     If no row is labelled, the 1 % of rows (at least 10) with the highest isolation scores are used instead.
 
     Examples
@@ -164,15 +189,13 @@ class BoostedBaseline(Detector):
         check_number("l2", self.l2, "[0, inf)")
 
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
-        rows = self._arrange(X)
-        anomalous = np.zeros(len(X), dtype=bool)
-        anomalous[labelled_or_pseudo_anomalies(rows, labels, rng)[0]] = True
+        rows, anomalous, weights = self._task(X, labels, rng)
         seed = int(rng.integers(2**31))
         if self.engine == "catboost":
             self.booster_ = catboost_model(
                 int(self.n_estimators), float(self.learning_rate), float(self.l2), seed
             )
-            self.booster_.fit(rows, anomalous)
+            self.booster_.fit(rows, anomalous, sample_weight=weights)
         else:
             from sklearn.ensemble import (
                 HistGradientBoostingClassifier,  # here, because scoring does not need it
@@ -187,7 +210,7 @@ class BoostedBaseline(Detector):
             )
             # One thread, as everywhere here: on a busy machine more threads mostly wait for each other.
             with threadpool_limits(1, user_api="openmp"):
-                model.fit(rows, anomalous)
+                model.fit(rows, anomalous, weights)
             self.trees_ = join_trees([boosted_tree(tree.nodes) for (tree,) in model._predictors])
         self._record(trees=float(self.n_estimators))
 

@@ -59,6 +59,10 @@ class DeepSAD(DeepDetector):
 
     Notes
     -----
+    Checked normal rows (-1 in y) are pulled towards the centre, as labelled normal rows are in Deep SAD's own paper.
+    Each is drawn as often as a labelled anomaly, but together they make up at most half of the normal rows of a
+    minibatch. `sample_weight` changes how often a verdict is drawn.
+
     If no row is labelled, minibatches contain only unlabelled rows, and the method is the one-class Deep SVDD.
 
     References
@@ -91,11 +95,10 @@ class DeepSAD(DeepDetector):
         check_number("margin", self.margin, "(0, inf)")
 
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
-        rows = self._arrange(X)
-        labelled, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
-        sampler = HalfAndHalf(rows, labelled, unlabelled, int(self.batch_size), rng)
+        rows, labelled, normal = self._parts(X, labels, rng)
+        sampler = HalfAndHalf(rows, labelled, normal, int(self.batch_size), rng)
         network = without_biases(X.shape[1], check_hidden_units(self.hidden_units), float(self.l2), rng)
-        self.centre_ = centre = first_centre(network, rows, unlabelled)
+        self.centre_ = centre = first_centre(network, rows, np.flatnonzero(labels == 0))
         margin, inverse = float(self.margin), LOSSES[self.loss]
         # The margin loss is the mean over D^u plus the mean over D^a, and each is half of a minibatch.
         factor = np.float32(2 if len(labelled) and not inverse else 1)
@@ -105,6 +108,9 @@ class DeepSAD(DeepDetector):
             return weighted_mean(losses, slopes, factor * sampler.weights), slopes
 
         self._learn(network, sampler, loss)
+
+    def _split(self, rows: Floats, labels: Indices, rng: np.random.Generator) -> tuple[Indices, Indices]:
+        return np.flatnonzero(labels > 0), np.flatnonzero(labels == 0)  # it needs no pseudo-anomalies
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
         represented = product.represent(self.weights_, self.layer_sizes_, rows)

@@ -42,6 +42,10 @@ class DevNet(DeepDetector):
 
     Notes
     -----
+    Checked normal rows (-1 in y) are pulled towards the mean of the prior like unlabelled rows. Each is drawn as often
+    as a labelled anomaly, but together they make up at most half of the normal rows of a minibatch. `sample_weight`
+    changes how often a verdict is drawn.
+
     If no row is labelled, the 1 % of rows (at least 10) with the highest isolation scores are used instead.
 
     References

@@ -24,6 +24,7 @@ from dplan.detectors._checks import (
 from dplan.detectors._continuing import ContinuingDetector
 from dplan.detectors._saving import NETWORK, check_network
 from dplan.detectors._terms import NetworkTerm, Term
+from dplan.detectors._verdicts import checked_share, repeated
 
 _COUNTS = {
     "n_steps": 1,
@@ -162,6 +163,11 @@ class DPLAN(ContinuingDetector):
 
     If no row is labelled, p is 0.
 
+    Checked normal rows (-1 in y) are our extension; without them, the algorithm is the published one. They are drawn
+    too, each as often as a labelled anomaly, but at most half as often as all unlabelled rows were before. Calling one
+    anomalous costs a reward of -1, as for an unlabelled row, and it never earns an intrinsic reward: there is nothing
+    left to explore. `sample_weight` changes how often a verdict is drawn.
+
     References
     ----------
     G. Pang, A. van den Hengel, C. Shen, L. Cao: Toward Deep Supervised Anomaly Detection: Reinforcement Learning from
@@ -257,16 +263,24 @@ class DPLAN(ContinuingDetector):
         weights: Floats | None = None,
     ) -> None:
         """Train a new agent, or continue from the given weights."""
-        labelled, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
-        order = ring_order(labelled, unlabelled, max(self.subsample_size, self.tree_size), rng)
+        labelled, unlabelled, checked = (
+            np.flatnonzero(found) for found in (labels > 0, labels == 0, labels < 0)
+        )
+        confidence, in_checked = self._confidence_in(labelled), self._confidence_in(checked)
+        p = float(self.labelled_probability) if len(labelled) else 0.0
+        checked_probability = (1 - p) * checked_share(confidence, in_checked)
+        labelled, checked = repeated(labelled, confidence), repeated(checked, in_checked)
+        order = ring_order(labelled, unlabelled, max(self.subsample_size, self.tree_size), rng, checked)
         world = World(
             rows=self._arrange(X, order),
             n_labelled=len(labelled),
             n_unlabelled=len(unlabelled),
             window=int(min(self.subsample_size, len(unlabelled))),
             stretch=min(STRETCH_ROWS, len(unlabelled)),
-            labelled_probability=float(self.labelled_probability) if len(labelled) else 0.0,
+            labelled_probability=p,
             sampler=SAMPLERS[self.sampler],
+            n_checked=len(checked),
+            checked_probability=checked_probability,
         )
         agent = new_agent(X.shape[1], check_hidden_units(self.hidden_units), rng)
         schedule = Schedule(**self._as(Schedule))

@@ -1,7 +1,6 @@
 """DUA: DevNet with pseudo-anomalies from an unsupervised detector (Pang et al., KDD 2021, Section 5.2)."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
 from dplan.detectors._checks import check_number
@@ -18,7 +17,8 @@ class DUA(DevNet):
     """DevNet with an additional detector of unlabelled anomalies.
 
     An isolation forest on the raw features ranks the unlabelled rows. Those at the top become pseudo-anomalies: they
-    are moved from the unlabelled to the labelled rows. Then `DevNet` is trained on both.
+    are moved from the unlabelled to the labelled rows. Then `DevNet` is trained on both. Checked normal rows never
+    become pseudo-anomalies, and are learned as in `DevNet`.
 
     Parameters
     ----------
@@ -77,13 +77,11 @@ class DUA(DevNet):
         super()._check_parameters()
         check_number("pseudo_share", self.pseudo_share, "(0, 1)")
 
-    def _parts(
-        self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator
-    ) -> tuple[Floats, Indices, Indices]:
-        rows, labelled, unlabelled = super()._parts(X, labels, rng)
-        if not labels.any():
+    def _split(self, rows: Floats, labels: Indices, rng: np.random.Generator) -> tuple[Indices, Indices]:
+        labelled, unlabelled = super()._split(rows, labels, rng)
+        if not (labels > 0).any():
             self.pseudo_anomalies_ = labelled
-            return rows, labelled, unlabelled
+            return labelled, unlabelled
         count = max(1, round(self.pseudo_share * len(unlabelled)))
         self.pseudo_anomalies_, unlabelled = split_most_isolated(rows, unlabelled, count, rng)
-        return rows, np.concatenate([labelled, self.pseudo_anomalies_]), unlabelled
+        return np.concatenate([labelled, self.pseudo_anomalies_]), unlabelled

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dplan._kernels import product
 from dplan._kernels.perceptron import Floats
-from dplan._kernels.trees import join_trees, sum_of_leaves
+from dplan._kernels.trees import Trees, join_trees, sum_of_leaves
 from dplan.agent.environment import ANOMALOUS
 from dplan.detectors._base import Callback, Indices
 from dplan.detectors._checks import (
@@ -25,40 +25,49 @@ from dplan.detectors._checks import (
 from dplan.detectors._fitted_ensemble import FittedEnsemble, agent_sizes, stack_networks
 from dplan.detectors._isolation import labelled_or_pseudo_anomalies
 from dplan.detectors._members import (
+    COLD_EXPLORERS,
     EXPLORERS,
     KINDS,
+    Explored,
     Explorers,
     Member,
     agent_weights,
-    as_members,
     boosted_trees,
     draw_rows,
+    explored,
     grown_forest,
+    randomised_trees,
     standardised,
 )
+from dplan.detectors._verdicts import balanced_weights
 from dplan.detectors.dplan import DPLAN
 
 # How a network agent learns. The slow one is DPLAN as published, with a uniform sampler; the fast one takes steps
 # twenty times larger, with less weight decay. Which is better depends on the table, so there are both.
-_SLOW: dict[str, Any] = {"sampler": "uniform"}
-_FAST: dict[str, Any] = {"sampler": "uniform", "momentum": 0.95, "gradient_decay": 0.9, "l2": 0.003}
+_SPEEDS: dict[str, dict[str, Any]] = {
+    "slow": {"sampler": "uniform"},
+    "fast": {"sampler": "uniform", "momentum": 0.95, "gradient_decay": 0.9, "l2": 0.003},
+}
 
 # Unlabelled rows per agent: as many as a network agent can visit in its steps, and few enough for trees that hidden
 # anomalies matter little.
 _NETWORK_ROWS, _TREE_ROWS = 20_000, 5_000
 
-# With fewer labelled rows, every agent learns from all of them and none is held out.
-_FEWEST_LABELS_TO_HOLD_OUT = 8
-
 
 class Job(NamedTuple):
-    """Training data of one agent."""
+    """One agent to train."""
 
     kind: str
     number: int
-    learned: Indices  # labelled rows
-    held_out: Indices
     rng: np.random.Generator
+
+
+class Verdicts(NamedTuple):
+    """Rows that agents learn from."""
+
+    anomalies: Indices
+    checked: Indices  # and normal
+    unlabelled: Indices
 
 
 class DPLANEnsemble(FittedEnsemble):
@@ -68,29 +77,31 @@ class DPLANEnsemble(FittedEnsemble):
     by proximity; many agents are better than one, and no learning rate is best everywhere; and an isolation forest in
     the agent's embedding cannot see what the embedding has not learned. Therefore:
 
-    - Every agent draws its own unlabelled rows, uniformly, and leaves out some of the known anomalies.
-    - Half of the score comes from network agents, DPLAN's own, which learn slowly or fast. The other half comes from
-      agents whose action values are boosted trees: if rows are drawn uniformly, the next row does not depend on the
-      action, so the action value is the expected reward and can be learned directly.
+    - Every agent draws its own unlabelled rows, uniformly.
+    - A quarter of the agents' score comes from networks, DPLAN's own, which learn slowly or fast.
+    - The rest comes from trees: if rows are drawn uniformly, the next row does not depend on the action, so the action
+      value is the expected reward and can be learned directly. Boosted trees learn most from large tables and many
+      labels; randomised trees, each from all labels and a few unlabelled rows, learn most from few labels, and are
+      hardly misled by hidden anomalies.
     - Two explorers of the raw features add a score for rare rows, without labels: the distance to the nearest
-      neighbours among unlabelled rows, and an isolation forest.
+      neighbours among unlabelled rows, and an isolation forest. The less they find of the known anomalies, the less
+      they count, down to half.
     - The scores of each member are standardised using unlabelled rows, by the distance from the median to the 0.9
       quantile, so an agent that separates a few rows clearly has more influence on them.
-    - Held-out known anomalies determine the weight of each kind of agent.
 
     Parameters
     ----------
     n_agents : int, default=4
-        Agents of each of the three kinds. More agents give better results and take longer.
+        Agents of each of the four kinds. More agents give better results and take longer.
     hidden_units : int, default=20
         ReLU units of a network agent.
     n_steps, warmup_steps : int, default=20000, 10000
         Steps of a network agent, as in `DPLAN`.
     n_rounds : int, default=50
-        Boosting rounds of a tree agent.
-    exploration : float, default=0.6
-        Total weight of the explorers, relative to a weight of 1 for all agents. Five sixths of it go to the nearest
-        neighbours, one sixth to the isolation forest.
+        Trees of a tree agent.
+    exploration : float, default=0.3
+        Largest total weight of the explorers, relative to a weight of 1 for all agents. Five sixths of it go to the
+        nearest neighbours, one sixth to the isolation forest.
     n_trees, tree_size : int, default=100, 256
         Trees, and rows per tree, of the isolation forests: the explorer's and those of the intrinsic rewards.
     n_jobs : int or None, default=None
@@ -116,11 +127,14 @@ class DPLANEnsemble(FittedEnsemble):
     score_quantiles_ : ndarray of float64
         Scores of unlabelled rows at 0, 0.1, …, 100 %.
     history_ : dict of list
-        Per agent: held_out_error (the mean fraction of unlabelled rows that score above its held-out anomalies, NaN if
-        it has none) and seconds (since fit started).
+        Per agent: agents (trained so far) and seconds (since fit started).
 
     Notes
     -----
+    Checked normal rows (-1 in y) count as much as known anomalies for all agents, together at most as much as all
+    unlabelled rows. The last 256 of them are also neighbours: rows like them are no longer rare. They also show how far
+    the explorers can be trusted. `sample_weight` changes the weight of verdicts for the agents.
+
     If no row is labelled, the 1 % of rows (at least 10) with the highest isolation scores are used instead.
 
     Examples
@@ -138,12 +152,14 @@ class DPLANEnsemble(FittedEnsemble):
     True
     """
 
+    version = 2
+
     n_agents: int = 4
     hidden_units: int = 20
     n_steps: int = 20_000
     warmup_steps: int = 10_000
     n_rounds: int = 50
-    exploration: float = 0.6
+    exploration: float = 0.3
     n_trees: int = 100
     tree_size: int = 256
     n_jobs: int | None = None
@@ -169,22 +185,27 @@ class DPLANEnsemble(FittedEnsemble):
         self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator, earlier: Sequence[Floats]
     ) -> Indices:
         """Train all members, network agents from earlier weights if given; return the indices of the neighbours."""
-        labelled, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
-        if len(labelled) == 0:
-            labelled, unlabelled = labelled_or_pseudo_anomalies(self._arrange(X), labels, rng)
+        anomalies, checked, unlabelled = (
+            np.flatnonzero(found) for found in (labels > 0, labels < 0, labels == 0)
+        )
+        cold = len(anomalies) == 0
+        if cold:
+            anomalies, unlabelled = labelled_or_pseudo_anomalies(self._arrange(X), labels, rng)
         samples, reference_rows = draw_rows(unlabelled, rng)
-        reference = self._arrange(X, reference_rows)
+        known, normal, reference = (self._arrange(X, rows) for rows in (anomalies, checked, reference_rows))
         neighbours = self._arrange(X, samples.ravel()).reshape(*samples.shape, X.shape[1])
-        jobs = list(self._jobs(rng.permutation(labelled), rng))
-        stop = Event()
-        train_one = partial(self._member, X, unlabelled, reference, earlier, stop)
+        jobs = list(self._jobs(rng))
         forest = grown_forest(reference, int(self.n_trees), int(self.tree_size), rng)
-        explorers = Explorers(neighbours, *forest)
+        stop = Event()
         agents: list[Member] = []
         # Results are collected in the order of submission, so threads do not affect them.
         with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as pool:
-            exploring = pool.submit(as_members, explorers, reference)
-            running = [pool.submit(train_one, job) for job in jobs]
+            exploring = pool.submit(explored, Explorers(neighbours, *forest), known, normal, reference)
+            train_one = partial(
+                self._member, X, Verdicts(anomalies, checked, unlabelled), exploring, earlier, stop
+            )
+            # Without known anomalies, agents know nothing that explorers do not.
+            running = [pool.submit(train_one, job) for job in (jobs[:1] if cold else jobs)]
             try:
                 for finished in running:
                     # Wait briefly: with polars' signal handlers, Ctrl-C is only handled between waits.
@@ -193,16 +214,16 @@ class DPLANEnsemble(FittedEnsemble):
                         pass
                     agents.append(finished.result())
                     # Set all attributes at once, so that a failed fit leaves the detector unchanged.
-                    self.neighbours_, self.forest_, self.average_path_length_ = explorers
-                    self._assemble(agents, exploring.result())
-                    if self._record(held_out_error=agents[-1].error):
+                    found = exploring.result()
+                    self.neighbours_, self.forest_, self.average_path_length_ = found.explorers
+                    self._assemble(agents, found.members, 1.0 if cold else found.trust, cold)
+                    if self._record(agents=len(agents)):
                         break
             finally:
                 stop.set()  # otherwise Ctrl-C would wait for running agents
                 for waiting in running:
                     waiting.cancel()
-        neighbour_rows: Indices = samples.ravel()
-        return neighbour_rows
+        return np.concatenate([samples.ravel(), checked])
 
     def _reference_scores(self, X: NDArray[np.floating], rows: Indices) -> NDArray[np.float64]:
         # A row's score does not depend on the other rows, so threads do not affect it either.
@@ -211,54 +232,56 @@ class DPLANEnsemble(FittedEnsemble):
             parts = pool.map(partial(super()._reference_scores, X), np.array_split(rows, n_threads))
             return np.concatenate(list(parts))
 
-    def _jobs(self, labelled: Indices, rng: np.random.Generator) -> Iterator[Job]:
-        """Assign training data to each agent; kinds alternate, so that a stopped fit has some of each."""
-        n_folds = max(int(self.n_agents), 2)
-        fold = np.arange(len(labelled)) % n_folds
-        holding_out = len(labelled) >= max(_FEWEST_LABELS_TO_HOLD_OUT, n_folds)
+    def _jobs(self, rng: np.random.Generator) -> Iterator[Job]:
+        """List the agents; kinds alternate, so that a stopped fit has some of each."""
         for number in range(int(self.n_agents)):
-            out = fold == number if holding_out else np.zeros(len(labelled), dtype=bool)
             for kind in KINDS:
-                own_rng = np.random.default_rng(rng.integers(2**63))
-                yield Job(kind, number, labelled[~out], labelled[out], own_rng)
+                yield Job(kind, number, np.random.default_rng(rng.integers(2**63)))
 
     def _member(
         self,
         X: NDArray[np.floating],
-        unlabelled: Indices,
-        reference: Floats,
+        verdicts: Verdicts,
+        exploring: Future[Explored],
         earlier: Sequence[Floats],
         stop: Event,
         job: Job,
     ) -> Member:
         """Train one agent."""
-        n_rows = _TREE_ROWS if job.kind == "trees" else _NETWORK_ROWS
-        drawn = job.rng.choice(unlabelled, min(n_rows, len(unlabelled)), replace=False)
-        rows = self._arrange(X, np.concatenate([job.learned, drawn]))
-        known = np.arange(len(rows)) < len(job.learned)
-        held_out = self._arrange(X, job.held_out)
-        if job.kind == "trees":
-            trees = boosted_trees(rows, known, int(self.n_rounds), job.rng)
-            reference_scores, held_out_scores = (
-                sum_of_leaves(trees, reference),
-                sum_of_leaves(trees, held_out),
-            )
-            return standardised(job.kind, None, trees, reference_scores, held_out_scores)
+        known = np.concatenate([verdicts.anomalies, verdicts.checked])
+        confidence = self._confidence_in(known)
+        labels = np.repeat([1, -1], [len(verdicts.anomalies), len(verdicts.checked)])
+        if job.kind not in _SPEEDS:
+            trees = self._trees(job, exploring.result(), labels, confidence)
+            return standardised(job.kind, None, trees, sum_of_leaves(trees, exploring.result().reference))
+        drawn = _some(verdicts.unlabelled, _NETWORK_ROWS, job.rng)
         place = 2 * job.number + (job.kind == "fast")
         agent = self._agent(job.kind, lambda *_: stop.is_set())
+        if self._confidence is not None:
+            agent._confidence = np.append(confidence, np.ones(len(drawn)))  # type: ignore[misc]
         # Rows are already checked and scaled, and an agent needs no threshold, so `fit` is not called.
         agent._train_on_scaled(
-            rows,
-            known.astype(np.int64),
+            self._arrange(X, np.append(known, drawn)),
+            np.append(labels, np.zeros(len(drawn), dtype=np.int64)),
             as_generator(job.rng),
             earlier[place] if place < len(earlier) else None,
         )
-        values = [
-            product.outputs(agent.weights_, agent.layer_sizes_, part)[:, ANOMALOUS]
-            for part in (reference, held_out)
-        ]
-        check_not_diverged(values[0], type(self).__name__)
-        return standardised(job.kind, agent.weights_, None, *values)
+        reference = np.ascontiguousarray(exploring.result().reference[:, : X.shape[1]])
+        values = product.outputs(agent.weights_, agent.layer_sizes_, reference)[:, ANOMALOUS]
+        check_not_diverged(values, type(self).__name__)
+        return standardised(job.kind, agent.weights_, None, values)
+
+    def _trees(self, job: Job, found: Explored, labels: Indices, confidence: NDArray[np.float64]) -> Trees:
+        """Train the trees of one agent; their unlabelled rows are explored already."""
+        drawn = _some(np.arange(len(found.reference)), _TREE_ROWS, job.rng)
+        rows = np.concatenate([found.verdicts, found.reference[drawn]])
+        labels = np.append(labels, np.zeros(len(drawn), dtype=np.int64))
+        anomalies, checked = np.flatnonzero(labels > 0), np.flatnonzero(labels < 0)
+        weights = balanced_weights(len(rows), anomalies, checked, confidence[anomalies], confidence[checked])
+        if job.kind == "randomised":
+            return randomised_trees(rows, labels, weights, int(self.n_rounds), job.rng)
+        weigh = len(checked) > 0 or self._confidence is not None
+        return boosted_trees(rows, labels > 0, weights if weigh else None, int(self.n_rounds), job.rng)
 
     def _agent(self, kind: str, callback: Callback) -> DPLAN:
         return DPLAN(
@@ -269,20 +292,30 @@ class DPLANEnsemble(FittedEnsemble):
             tree_size=int(self.tree_size),
             scale=False,
             callback=callback,
-            **(_FAST if kind == "fast" else _SLOW),
+            **_SPEEDS[kind],
         )
 
-    def _assemble(self, agents: Sequence[Member], explorers: Sequence[Member]) -> None:
-        """Store the fitted agents as arrays, and compute the weights of all members."""
+    def _assemble(
+        self, agents: Sequence[Member], explorers: Sequence[Member], trust: float, cold: bool
+    ) -> None:
+        """Store the fitted agents as arrays, and the weights of all members."""
         networks = [agent for agent in agents if agent.theta is not None]
-        boosted = [agent for agent in agents if agent.trees is not None]
+        growing = [agent for agent in agents if agent.trees is not None]
         self.layer_sizes_, self.weights_ = stack_networks(
             [agent.theta for agent in networks if agent.theta is not None],
             agent_sizes(int(self.n_features_in_), int(self.hidden_units)),
         )
-        self.trees_ = join_trees([agent.trees for agent in boosted if agent.trees is not None])
-        ordered = [*networks, *boosted, *explorers]
+        self.trees_ = join_trees([agent.trees for agent in growing if agent.trees is not None])
+        ordered = [*networks, *growing, *explorers]
         self.member_medians_ = np.array([member.middle for member in ordered])
         self.member_scales_ = np.array([member.spread for member in ordered])
-        exploring = float(self.exploration) * np.array(list(EXPLORERS.values()))
-        self.member_weights_ = np.concatenate([agent_weights([*networks, *boosted]), exploring])
+        weights = agent_weights([member.kind for member in (*networks, *growing)])
+        exploring = float(self.exploration) * trust * np.array(list(EXPLORERS.values()))
+        if cold:
+            weights, exploring = np.zeros_like(weights), np.array(list(COLD_EXPLORERS.values()))
+        self.member_weights_ = np.concatenate([weights, exploring])
+
+
+def _some(rows: Indices, count: int, rng: np.random.Generator) -> Indices:
+    """Draw rows, all of them if there are no more."""
+    return rng.choice(rows, min(count, len(rows)), replace=False)

@@ -20,8 +20,8 @@ from dplan.detectors._terms import ForestTerm, Term
 class IForest(Detector):
     """Isolation forest. Unsupervised: it ignores labels.
 
-    Random splits isolate a row that is unlike the others after few steps. The forest is grown on the unlabelled rows,
-    because labelled rows are known not to be normal; labels are not used in any other way.
+    Random splits isolate a row that is unlike the others after few steps. The forest is grown on all rows but labelled
+    anomalies, which are known not to be normal; labels are not used in any other way.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class IForest(Detector):
         check_integer("max_samples", self.max_samples, minimum=2)
 
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
-        rows = self._arrange(X, np.flatnonzero(labels == 0))
+        rows = self._arrange(X, np.flatnonzero(labels <= 0))
         forest = IsolationForest(
             n_estimators=int(self.n_estimators),
             max_samples=min(int(self.max_samples), len(rows)),

@@ -53,6 +53,9 @@ class PReNet(DeepDetector):
 
     Notes
     -----
+    Checked normal rows (-1 in y) take the place of unlabelled rows in pairs. Each is drawn as often as a labelled
+    anomaly, but together they make up at most half of these rows. `sample_weight` changes how often a verdict is drawn.
+
     If no row is labelled, the 1 % of rows (at least 10) with the highest isolation scores are used instead.
 
     The output is linear in the two representations, so the reference rows add the same constant to all scores, and one
@@ -83,9 +86,9 @@ class PReNet(DeepDetector):
     _output_weights = (0.5, 0.5)
 
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
-        rows, anomalies, unlabelled = self._parts(X, labels, rng)
-        sampler = Pairs(rows, anomalies, unlabelled, int(self.batch_size), rng)
-        references = [rng.choice(pool, _N_REFERENCES) for pool in (anomalies, unlabelled)]
+        rows, anomalies, normal = self._parts(X, labels, rng)
+        sampler = Pairs(rows, anomalies, normal, int(self.batch_size), rng)
+        references = [rng.choice(pool, _N_REFERENCES) for pool in (anomalies, normal)]
         self.reference_rows_ = rows[np.concatenate(references)]
 
         def loss(outputs: Floats) -> tuple[float, Floats]:

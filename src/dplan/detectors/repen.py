@@ -29,8 +29,9 @@ class REPEN(DeepDetector):
 
     Initial scores come from LeSiNN: the mean distance to the nearest row of small random samples. Rows with very high
     scores are outlier candidates, and the network learns a representation in which they are farther from the inliers
-    than the inliers are from each other. The score is LeSiNN in that representation. Only unlabelled rows are used,
-    because labelled rows are known not to be normal; labels are not used in any other way.
+    than the inliers are from each other. The score is LeSiNN in that representation. Labelled anomalies are left out,
+    because they are known not to be normal, and checked normal rows (-1 in y) are never outlier candidates; labels are
+    not used in any other way.
 
     Parameters
     ----------
@@ -105,11 +106,12 @@ class REPEN(DeepDetector):
         check_number("l2", self.l2, "[0, inf)")
 
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
-        rows = self._arrange(X, np.flatnonzero(labels == 0))
+        normal = np.flatnonzero(labels <= 0)
+        rows = self._arrange(X, normal)
         # LeSiNN's score: the distance to the nearest row of a random sample, averaged over the samples.
         samples = self._random_samples(rows, rng).reshape(int(self.n_samples), -1, rows.shape[1])
         scores = mean_nearest_distance(samples, rows)
-        triplets = Triplets(rows, scores, int(self.batch_size), rng)
+        triplets = Triplets(rows, scores, int(self.batch_size), rng, labels[normal] < 0)
         # Threshold and percentiles may include these rows: each is in one of 50 samples, so its score is off by at most
         # a fiftieth.
         self.reference_rows_ = self._random_samples(rows, rng)
@@ -148,8 +150,12 @@ class REPEN(DeepDetector):
         same(len(self.reference_rows_), self.reference_embeddings_[0].size, "reference_rows_")
 
 
-def outlier_candidates(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
+def outlier_candidates(
+    scores: NDArray[np.float64], checked: NDArray[np.bool_] | None = None
+) -> NDArray[np.bool_]:
     """Return which rows are above mean + √3 · standard deviation; the ten highest if there are none.
+
+    Rows that were checked and are normal are no candidates.
 
     Examples
     --------
@@ -157,8 +163,12 @@ def outlier_candidates(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
     array([6])
     """
     candidates: NDArray[np.bool_] = scores > scores.mean() + CANTELLI * scores.std()
+    if checked is not None:
+        candidates &= ~checked
+        scores = np.where(checked, -np.inf, scores)
     if not candidates.any():
-        n_highest = min(_FEWEST_CANDIDATES, max(1, len(scores) // 2))
+        n_possible = int(np.isfinite(scores).sum())
+        n_highest = min(_FEWEST_CANDIDATES, max(1, n_possible // 2))
         candidates[np.argsort(-scores, kind="stable")[:n_highest]] = True
     return candidates
 
@@ -171,9 +181,14 @@ class Triplets:
     """
 
     def __init__(
-        self, rows: Floats, scores: NDArray[np.float64], size: int, rng: np.random.Generator
+        self,
+        rows: Floats,
+        scores: NDArray[np.float64],
+        size: int,
+        rng: np.random.Generator,
+        checked: NDArray[np.bool_] | None = None,
     ) -> None:
-        candidates = outlier_candidates(scores)
+        candidates = outlier_candidates(scores, checked)
         self.inliers, self.outliers = np.flatnonzero(~candidates), np.flatnonzero(candidates)
         if len(self.inliers) == 0:
             self.inliers = self.outliers  # a single row

@@ -1,14 +1,15 @@
 """The variants of DPLAN in the paper's ablation study, by name, and a control of our own.
 
-=========  ===========================================================================================
-name       what is different from `DPLAN()`
-=========  ===========================================================================================
-DPLAN      nothing; the paper's "Org"
-ERew       external reward only: the intrinsic reward is removed
-REnv       ERew, and the next row is drawn at random from all rows
-DQN+       two more hidden layers (500 and 100 units), each followed by dropout of 0.9
-Uniform    p is unchanged, but unlabelled rows are drawn uniformly: our control for REnv
-=========  ===========================================================================================
+===========  ===========================================================================================
+name         what is different from `DPLAN()`
+===========  ===========================================================================================
+DPLAN        nothing; the paper's "Org"
+ERew         external reward only: the intrinsic reward is removed
+REnv         ERew, and the next row is drawn at random from all rows
+DQN+         two more hidden layers (500 and 100 units), each followed by dropout of 0.9
+Uniform      p is unchanged, but unlabelled rows are drawn uniformly: our control for REnv
+UniformERew  Uniform without the intrinsic reward
+===========  ===========================================================================================
 """
 
 from typing import Any
@@ -21,6 +22,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "REnv": {"intrinsic_reward": False, "sampler": "random"},
     "DQN+": {"hidden_units": (500, 100, 20), "dropout": 0.9},
     "Uniform": {"sampler": "uniform"},
+    "UniformERew": {"sampler": "uniform", "intrinsic_reward": False},
 }
 
 
@@ -30,7 +32,7 @@ def names() -> list[str]:
     Examples
     --------
     >>> names()
-    ['DPLAN', 'ERew', 'REnv', 'DQN+', 'Uniform']
+    ['DPLAN', 'ERew', 'REnv', 'DQN+', 'Uniform', 'UniformERew']
     """
     return list(PARAMETERS)
 

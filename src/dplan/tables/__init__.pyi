@@ -7,4 +7,8 @@ from .model import TableModel as TableModel
 from .preparing import TablePreparer as TablePreparer
 from .preparing import TransformReport as TransformReport
 from .reading import read_table as read_table
+from .review_queue import Verdicts as Verdicts
+from .review_queue import read_queue as read_queue
+from .review_queue import review_rows as review_rows
+from .review_queue import write_queue as write_queue
 from .updating import update_model as update_model

@@ -1,41 +1,40 @@
 """Prepare one column of a table: its kind, what is learned from it, and how it becomes features.
 
-The type of a column decides its kind: number, flag (boolean), date (also times and durations) or text. The first
-three become one feature scaled to [0, 1] on the training rows; a text column becomes one feature per level (one-hot).
+The type of a column decides its kind: number (also durations), flag (boolean), date (also times of day) or text. What
+the text of a file means is decided before (`dplan.tables.understanding`). A number or a flag becomes one feature scaled
+to [0, 1] on the training rows, a date becomes cycles (`dplan.tables.cycles`), text one feature per level (one-hot).
 """
 
 import sys
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from dplan.exceptions import CellError, shown
+from dplan.tables.conversion import SMALL_INTEGERS, Kind, as_numbers, check_values, kind_of
+from dplan.tables.cycles import CYCLES
 from dplan.tables.dates import parse_dates
+from dplan.tables.understanding.meaning import Meaning
 
 __all__ = [
     "LIMIT",
     "Column",
     "Kind",
-    "check_values",
+    "as_fitted",
     "encode",
     "fit_column",
     "kind_of",
     "scale",
+    "scaling",
 ]
-
-Kind = Literal["number", "flag", "date", "text", "dropped"]
 
 # New rows are not clipped to [0, 1], but values far beyond the training range would become infinite in float32.
 LIMIT = 1e9
 
-_SMALL_INTEGERS = (pl.Int8, pl.UInt8, pl.Int16, pl.UInt16)
-_PLAIN_NUMBERS = (*_SMALL_INTEGERS, pl.Int32, pl.UInt32, pl.Int64, pl.UInt64, pl.Float32, pl.Float64)
 
-_DAYS = (-719_162, 2_932_896)  # the first day of year 1 and the last day of year 9999, counted from 1970
-_PER_DAY = {"days": 1, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
 _BLOCK = 1 << 14  # rows scaled at a time, to stay in the processor's cache
 
 
@@ -58,6 +57,13 @@ class Column:
         The levels of a text column.
     reason : str
         Why the column is dropped; empty otherwise.
+    parts : tuple of str
+        The features of a date: cycles with two features each, ``"calendar"`` (its position between `minimum` and
+        `maximum`) and ``"since"``. Empty in older models, where a date is its position in the calendar.
+    since, since_range : str, tuple of float
+        Another date column, and the range of the time since then, in microseconds.
+    meaning : Meaning, optional
+        How the text of the column is read; None if it was not text in training.
     """
 
     name: str
@@ -67,6 +73,10 @@ class Column:
     fill: tuple[float, ...] = ()
     levels: tuple[str, ...] = ()
     reason: str = ""
+    parts: tuple[str, ...] = ()
+    since: str = ""
+    since_range: tuple[float, float] = (0.0, 0.0)
+    meaning: Meaning | None = None
 
     @classmethod
     def from_dict(cls, entry: dict[str, Any]) -> "Column":
@@ -79,13 +89,16 @@ class Column:
         >>> Column.from_dict(asdict(column)) == column
         True
         """
+        lists = ("fill", "levels", "parts", "since_range")
         try:
-            column = cls(**{**entry, "fill": tuple(entry["fill"]), "levels": tuple(entry["levels"])})
-        except (TypeError, KeyError) as error:
+            fields: dict[str, Any] = {n: tuple(value) if n in lists else value for n, value in entry.items()}
+            column = cls(**fields)
+        except (TypeError, AttributeError) as error:
             raise ValueError(f"not a column: {error}") from error
-        widths = {"text": len(column.levels) or -1, "dropped": 0}
-        texts = (column.name, column.kind, column.reason, *column.levels)
-        numbers = (column.minimum, column.maximum, *column.fill)
+        if column.meaning is not None:
+            column = replace(column, meaning=Meaning.from_dict(column.meaning))
+        texts = (column.name, column.kind, column.reason, column.since, *column.parts, *column.levels)
+        numbers = (column.minimum, column.maximum, *column.since_range, *column.fill)
         if (
             not all(isinstance(text, str) for text in texts)
             or not all(
@@ -93,13 +106,24 @@ class Column:
             )
             or column.kind not in get_args(Kind)
             or column.minimum > column.maximum
-            or column.width != widths.get(column.kind, 1)
+            or len(column.since_range) != 2
+            or column.since_range[0] > column.since_range[1]
+            or not set(column.parts) <= {*CYCLES, "calendar", "since"}
+            or len(set(column.parts)) != len(column.parts)
+            or (column.parts and column.kind != "date")
+            or ("since" in column.parts) != bool(column.since)
+            or column.width != column._expected_width()
             or not all(0 <= number <= 1 for number in column.fill)
             or len(set(column.levels)) != len(column.levels)
             or (column.levels and column.kind != "text")
         ):
             raise ValueError(f"not a column: {str(entry)[:200]}")
         return column
+
+    def _expected_width(self) -> int:
+        if self.parts:
+            return sum(2 if part in CYCLES else 1 for part in self.parts)
+        return {"text": len(self.levels) or -1, "dropped": 0}.get(self.kind, 1)
 
     @property
     def width(self) -> int:
@@ -116,63 +140,51 @@ class Column:
         """
         if self.kind == "text":
             return [f"{self.name}={level}" for level in self.levels]
-        return [self.name] * self.width
+        names = []
+        for part in self.parts:
+            if part in CYCLES:
+                names += [f"{self.name} {part} sin", f"{self.name} {part} cos"]
+            else:
+                names.append(self.name if part == "calendar" else f"{self.name} since {self.since}")
+        return names or [self.name] * self.width
 
     def scaling(self) -> tuple[float, float, float]:
         """Return (factor, shift, span): ``(x * factor - shift) / span`` is in [0, 1] for training rows."""
-        # Near the largest float the span overflows; half of it does not, and halving is exact.
-        factor = 1.0 if np.isfinite(self.maximum - self.minimum) else 0.5
-        span = self.maximum * factor - self.minimum * factor
-        return factor, self.minimum * factor, span if span > 0 else 1.0
+        return scaling(self.minimum, self.maximum)
 
 
-def kind_of(series: pl.Series) -> Kind:
-    """Return the kind of a column, from its type.
-
-    Examples
-    --------
-    >>> kind_of(pl.Series([True])), kind_of(pl.Series([1.5])), kind_of(pl.Series(["a"]))
-    ('flag', 'number', 'text')
-    """
-    dtype = series.dtype
-    if dtype == pl.Boolean:
-        return "flag"
-    if dtype.is_numeric():
-        return "number"
-    if dtype.is_temporal():
-        return "date"
-    if dtype == pl.Null:
-        return "dropped"
-    if dtype in (pl.String, pl.Categorical, pl.Enum):
-        return "text"
-    raise TypeError(
-        f"column {series.name!r} has the unsupported type {dtype}; "
-        "drop it or convert it to numbers, text, booleans or dates"
-    )
+def scaling(minimum: float, maximum: float) -> tuple[float, float, float]:
+    """Return (factor, shift, span): ``(x * factor - shift) / span`` is in [0, 1] between minimum and maximum."""
+    # Near the largest float the span overflows; half of it does not, and halving is exact.
+    factor = 1.0 if np.isfinite(maximum - minimum) else 0.5
+    span = maximum * factor - minimum * factor
+    return factor, minimum * factor, span if span > 0 else 1.0
 
 
-def fit_column(series: pl.Series, max_levels: int) -> Column:
-    """Learn range, mean and levels from one column of the training rows.
+def fit_column(series: pl.Series, max_levels: int, meaning: Meaning | None = None) -> Column:
+    """Learn range, mean and levels from one column of the training rows, which is not a date.
 
     Examples
     --------
-    >>> fit_column(pl.Series("age", [20, 40, None, 60]), max_levels=10)
-    Column(name='age', kind='number', minimum=20.0, maximum=60.0, fill=(0.5,), levels=(), reason='')
+    >>> fit_column(pl.Series("age", [20, 40, None, 60]), max_levels=10).fill
+    (0.5,)
     >>> fit_column(pl.Series("colour", ["red", "blue", "red", None]), max_levels=10).fill
     (0.3333333333333333, 0.6666666666666666)
     """
+    if meaning is not None and not meaning.is_used:
+        return Column(series.name, "dropped", reason=meaning.why)
     kind = kind_of(series)
     if kind == "text":
-        return _fit_text(series, max_levels)
+        return replace(_fit_text(series, max_levels), meaning=meaning)
     check_values(series)
-    numbers = _numbers(series)
+    numbers = as_numbers(series)
     if numbers.dtype.is_float() and numbers.is_nan().any():
         numbers = numbers.fill_nan(None)
     if numbers.null_count() == len(numbers):
         return Column(series.name, "dropped", reason="no value at all")
-    column = Column(series.name, kind, float(numbers.min()), float(numbers.max()))  # type: ignore[arg-type]
-    factor, shift, span = column.scaling()
-    if numbers.dtype in _SMALL_INTEGERS:  # adding integers is exact, and faster
+    low, high = float(numbers.min()), float(numbers.max())  # type: ignore[arg-type]
+    factor, shift, span = scaling(low, high)
+    if numbers.dtype in SMALL_INTEGERS:  # adding integers is exact, and faster
         mean = int(numbers.sum()) / (len(numbers) - numbers.null_count())
     else:
         mean = float(numbers.mean())  # type: ignore[arg-type]
@@ -180,19 +192,21 @@ def fit_column(series: pl.Series, max_levels: int) -> Column:
         fill = (mean * factor - shift) / span
     else:  # the sum overflowed; scale first
         fill = float(np.mean((numbers.drop_nulls().to_numpy() * factor - shift) / span))
-    return Column(series.name, kind, column.minimum, column.maximum, (min(max(fill, 0.0), 1.0),))
+    return Column(series.name, kind, low, high, (min(max(fill, 0.0), 1.0),), meaning=meaning)
 
 
 def scale(column: Column, series: pl.Series, out: NDArray[np.float32]) -> int:
     """Write a scaled number, flag or date column to `out`; return the number of missing values."""
-    series = _as_fitted(column, series)
+    series = as_fitted(column, series)
     if series.dtype.is_temporal():
         check_values(series)
-    numbers = _numbers(series)
+    numbers = as_numbers(series)
+    if series.dtype == pl.Duration and column.kind == "date":  # in older models, in microseconds
+        numbers = series.cast(pl.Duration("us")).cast(pl.Int64)
     values: NDArray[Any] = numbers.to_numpy()  # integers with missing values become floats with NaN
     factor, shift, span = column.scaling()
     if (
-        numbers.dtype in _SMALL_INTEGERS
+        numbers.dtype in SMALL_INTEGERS
         and numbers.null_count() == 0
         and all(abs(end) < 2**22 and end == int(end) for end in (column.minimum, column.maximum))
     ):
@@ -222,6 +236,8 @@ def scale(column: Column, series: pl.Series, out: NDArray[np.float32]) -> int:
 def encode(column: Column, series: pl.Series, out: NDArray[np.float32]) -> tuple[int, int]:
     """Write a one-hot encoded text column to `out`; return the numbers of missing and of unseen values."""
     texts = series.cast(pl.String)
+    if column.meaning is not None and series.dtype == pl.String:
+        texts = column.meaning.read(texts)
     codes = texts.cast(pl.Enum(column.levels), strict=False).to_physical()
     known = codes.is_not_null().to_numpy()
     out[:] = 0.0
@@ -230,22 +246,6 @@ def encode(column: Column, series: pl.Series, out: NDArray[np.float32]) -> tuple
     if n_missing:
         out[:, texts.is_null().to_numpy()] = np.array(column.fill, dtype=np.float32)[:, None]
     return n_missing, len(texts) - int(known.sum()) - n_missing
-
-
-def _numbers(series: pl.Series) -> pl.Series:
-    """Convert a flag, date or number column to floats or integers of at most 64 bits."""
-    dtype = series.dtype
-    if dtype == pl.Boolean:
-        return series.cast(pl.UInt8)
-    if dtype in (pl.Date, pl.Datetime):
-        return series.cast(pl.Datetime("us")).cast(pl.Int64)
-    if dtype == pl.Duration:
-        return series.cast(pl.Duration("us")).cast(pl.Int64)
-    if dtype == pl.Time:
-        return series.cast(pl.Int64) // 1_000
-    if dtype in _PLAIN_NUMBERS:
-        return series
-    return series.cast(pl.Float64)  # decimals, 128-bit integers, only missing values
 
 
 def _fit_text(series: pl.Series, max_levels: int) -> Column:
@@ -265,28 +265,14 @@ def _fit_text(series: pl.Series, max_levels: int) -> Column:
     return Column(series.name, "text", fill=tuple(shares.tolist()), levels=tuple(levels))
 
 
-def check_values(series: pl.Series) -> None:
-    """Raise an error if a number is infinite or a date is outside the years 1 to 9999."""
-    if series.dtype.is_float() and series.is_infinite().any():
-        row = int(series.is_infinite().arg_max() or 0)
-        raise CellError(
-            series.name,
-            row,
-            f"{series[row]} is not finite; replace it with a number, or leave it empty",
-        )
-    if series.dtype in (pl.Date, pl.Datetime, pl.Duration):
-        per_day = _PER_DAY[getattr(series.dtype, "time_unit", "days")]
-        first, last = (min(max(day * per_day, -(2**63)), 2**63 - 1) for day in _DAYS)
-        outside = ~series.to_physical().is_between(first, last)
-        if outside.any():
-            row = int(outside.arg_max() or 0)
-            raise CellError(series.name, row, "date outside the years 1 to 9999; fix it, or leave it empty")
-
-
-def _as_fitted(column: Column, series: pl.Series) -> pl.Series:
+def as_fitted(column: Column, series: pl.Series) -> pl.Series:
     """Convert a column to its kind in the training rows, or raise an error if that is not possible."""
+    if column.meaning is not None and (series.dtype == pl.String or column.meaning.kind == "filled"):
+        return column.meaning.read_all(series)
     kind = kind_of(series)
     if kind in ("dropped", column.kind) or {kind, column.kind} == {"number", "flag"}:
+        return series
+    if series.dtype == pl.Duration and column.kind == "date":
         return series
     if kind != "text":
         raise ValueError(

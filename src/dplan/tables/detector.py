@@ -65,14 +65,14 @@ class TableDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
     >>> detector.predict(new).tolist()
     [1, -1, 1]
     >>> detector.reasons(new)[1]
-    "`shop` = 'c'; typical 'a' (59 %), 'b' (39 %) | `amount` = 920; typical 4.95–94.05"
+    "`shop` = 'c'; typical 'a' (59 %), 'b' (39 %) | `amount` = 920; typical 5–94"
     """
 
     def __init__(self, detector: Detector | None = None, *, max_levels: int = 255) -> None:
         self.detector = detector
         self.max_levels = max_levels
 
-    def fit(self, X: Table, y: ArrayLike | None = None) -> Self:
+    def fit(self, X: Table, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from a table.
 
         Parameters
@@ -80,7 +80,10 @@ class TableDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         X : polars or pandas frame, Arrow table, or array of shape (n_rows, n_columns)
             The training rows, without the label column.
         y : array-like of shape (n_rows,), default=None
-            0 for an unlabelled row, k ≥ 1 for a labelled anomaly of class k.
+            0 for an unlabelled row, k ≥ 1 for a labelled anomaly of class k, -1 for a row that was checked and is
+            normal.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Confidence in the verdict of each row, as in `DPLANEnsemble.fit`.
 
         Returns
         -------
@@ -89,24 +92,32 @@ class TableDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         if self.detector is not None and not isinstance(self.detector, Detector):
             raise TypeError(f"detector must be a detector of dplan or None, got {self.detector!r}.")
         frame = self._frame(X, fitting=True)
-        values, codes = np.unique(
-            np.append(0, np.maximum(check_labels(y, frame.height), 0)), return_inverse=True
-        )
-        codes = codes[1:]
+        labels = check_labels(y, frame.height)
+        values, codes = np.unique(np.append(0, np.maximum(labels, 0)), return_inverse=True)
+        codes = np.where(labels < 0, -1, codes[1:])
         if is_frame(X):
             _warn_of_label(frame, codes)
         detector = DPLANEnsemble() if self.detector is None else clone(self.detector)
         seed = detector.random_state if isinstance(detector.random_state, int) else 0
         classes = ("unlabelled", *map(str, values[1:].tolist()))
         table = LabelledTable(frame, codes, classes, frame.select(), "y")
-        self.model_ = fit_table(table, detector, estimate=False, max_levels=self.max_levels, seed=seed)
+        self.model_ = fit_table(
+            table,
+            detector,
+            estimate=False,
+            max_levels=self.max_levels,
+            seed=seed,
+            sample_weight=sample_weight,
+        )
         self.detector_ = detector
         self.offset_ = detector.offset_
         return self
 
-    def fit_predict(self, X: Table, y: ArrayLike | None = None) -> NDArray[np.int64]:
+    def fit_predict(
+        self, X: Table, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> NDArray[np.int64]:
         """Fit to a table with its labels, and predict the same table."""
-        return self.fit(X, y).predict(X)
+        return self.fit(X, y, sample_weight).predict(X)
 
     def anomaly_score(self, X: Table) -> NDArray[np.float64]:
         """Score rows; higher is more anomalous.
@@ -124,7 +135,7 @@ class TableDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         return self.to_model().score(self._frame(X))
 
     def percentile(self, X: Table) -> NDArray[np.float64]:
-        """Return the percentage of unlabelled training rows with a lower score."""
+        """Return the percentage of unlabelled and checked normal training rows with a lower score."""
         return self.to_model().percentile(self.anomaly_score(X))
 
     def score_samples(self, X: Table) -> NDArray[np.float64]:

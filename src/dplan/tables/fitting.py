@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from dplan.detectors._base import Detector
@@ -18,6 +19,7 @@ from dplan.tables.chunks import ReadOptions
 from dplan.tables.labels import LabelledTable
 from dplan.tables.model import TableModel
 from dplan.tables.preparing import TablePreparer
+from dplan.tables.row_keys import row_keys
 
 __all__ = ["fit_table"]
 
@@ -35,6 +37,7 @@ def fit_table(
     estimate: bool = True,
     max_levels: int = 255,
     seed: int = 0,
+    sample_weight: ArrayLike | None = None,
     stage: Callable[[str], None] | None = None,
 ) -> TableModel:
     """Prepare a table, estimate how well known anomalies are found, and fit the detector on all rows.
@@ -52,6 +55,8 @@ def fit_table(
         As in `TablePreparer`.
     seed : int, default=0
         Seed for the choice of held-out rows and of the rows stored in the model.
+    sample_weight : array-like, optional
+        Confidence in the verdict of each row, as in the detector's `fit`; the estimate does without.
     stage : callable, optional
         Called with the name of each stage as it begins: "preparing", "estimating", "training".
 
@@ -65,17 +70,17 @@ def fit_table(
     begin("preparing")
     started = time.perf_counter()
     with table.located():
-        preparation, dropped = _fit_preparation(table.features, max_levels)
+        preparation, dropped = _fit_preparation(table, max_levels)
         features = table.features.drop(dropped)
         X = preparation.transform(features)
     prepared = time.perf_counter()
     found = None
     if estimate and (table.y > 0).sum() >= 2:
         begin("estimating")
-        found = _estimate(features, table.y, detector, max_levels, rng)
+        found = _estimate(features, table.y, detector, clone(preparation), rng)
     estimated = time.perf_counter()
     begin("training")
-    detector.fit(X, table.y)
+    detector.fit(X, table.y, sample_weight)
     trained = time.perf_counter()
     kinds: dict[str, int] = {}
     for column in preparation.columns_:
@@ -83,6 +88,7 @@ def fit_table(
     summary = {
         "rows": table.features.height,
         "labels": table.counts(),
+        "checked_normal": table.n_checked,
         "label": table.label,
         "ids": table.ids.columns,
         "columns": kinds,
@@ -94,9 +100,20 @@ def fit_table(
             "training": round(trained - estimated, 3),
         },
     }
+    if table.values is not None:
+        summary["label_values"] = {"anomaly": table.classes[1:], "normal": table.values.normal or ()}
     if table.options != ReadOptions():
         summary["reading"] = asdict(table.options)
-    return assemble(detector, preparation, X, table.y, summary, rng)
+    return assemble(
+        detector,
+        preparation,
+        X,
+        table.y,
+        summary,
+        rng,
+        lambda rows: row_keys(table.ids[rows] if table.ids.width else table.ids, X[rows]),
+        partial(row_name, table.ids),
+    )
 
 
 def assemble(
@@ -106,20 +123,33 @@ def assemble(
     y: NDArray[np.int64],
     summary: dict[str, Any],
     rng: np.random.Generator,
+    keys_of: Callable[[NDArray[np.int64]], list[str]],
+    name_of: Callable[[int], str],
 ) -> TableModel:
-    """Combine a fitted detector with the training rows that explanations need."""
-    unlabelled, labelled = np.flatnonzero(y == 0), np.flatnonzero(y)
+    """Combine a fitted detector with the training rows that explanations and updates need."""
+    unlabelled, labelled = np.flatnonzero(y == 0), np.flatnonzero(y > 0)
     if len(unlabelled) == 0:  # a detector that ignores labels can still be fitted
         unlabelled = np.arange(len(y))
     background = np.ascontiguousarray(X[_some(unlabelled, _BACKGROUND_ROWS, rng)])
     known = _some(labelled, _KNOWN_ROWS, rng)
     known_rows, known_classes = np.ascontiguousarray(X[known]), y[known].astype(np.int64)
-    return TableModel(detector, preparation, background, known_rows, known_classes, summary)
+    checked = _some(np.flatnonzero(y < 0), _KNOWN_ROWS, rng)
+    summary["verdict_keys"] = keys_of(np.concatenate([known, checked]))
+    summary["known_names"] = [name_of(int(row)) for row in known]
+    checked_rows = np.ascontiguousarray(X[checked])
+    return TableModel(detector, preparation, background, known_rows, known_classes, summary, checked_rows)
 
 
-def _fit_preparation(features: pl.DataFrame, max_levels: int) -> tuple[TablePreparer, dict[str, str]]:
+def row_name(ids: pl.DataFrame, row: int) -> str:
+    """Return the id of a training row, or its number if it has none."""
+    found = [str(value) for value in (ids.row(row) if ids.width else ()) if value is not None]
+    return ", ".join(found) or f"training row {row + 1}"
+
+
+def _fit_preparation(table: LabelledTable, max_levels: int) -> tuple[TablePreparer, dict[str, str]]:
     """Fit the preparation without the columns that it drops, so that new tables need not have them."""
-    preparation = TablePreparer(max_levels=max_levels).fit(features)
+    features = table.features
+    preparation = TablePreparer(max_levels=max_levels, meanings=table.meanings).fit(features)
     dropped = {column.name: column.reason for column in preparation.columns_ if column.kind == "dropped"}
     if len(dropped) == features.width:
         reasons = "; ".join(f"{shown(name)}: {reason}" for name, reason in list(dropped.items())[:10])
@@ -127,7 +157,7 @@ def _fit_preparation(features: pl.DataFrame, max_levels: int) -> tuple[TablePrep
     if dropped:
         kept = [column for column in preparation.columns_ if column.kind != "dropped"]
         state = preparation.to_state() | {"columns": [asdict(column) for column in kept]}
-        preparation = TablePreparer.from_state(state)
+        preparation = TablePreparer.from_state(state).set_params(meanings=table.meanings)
     return preparation, dropped
 
 
@@ -135,7 +165,7 @@ def _estimate(
     features: pl.DataFrame,
     y: NDArray[np.int64],
     detector: Detector,
-    max_levels: int,
+    preparation: TablePreparer,
     rng: np.random.Generator,
 ) -> dict[str, Any]:
     """Fit a copy on some of the rows and rank the held-out known anomalies."""
@@ -143,11 +173,12 @@ def _estimate(
         [_held_out(np.flatnonzero(y == k), _KNOWN_SHARE, rng) for k in np.unique(y) if k > 0]
     )
     if len(known) == 0:  # every class has a single row: hold out one of these rows
-        known = rng.permutation(np.flatnonzero(y))[:1]
+        known = rng.permutation(np.flatnonzero(y > 0))[:1]
     unlabelled = _held_out(np.flatnonzero(y == 0), _UNLABELLED_SHARE, rng)
-    seen = np.setdiff1d(np.arange(len(y)), np.concatenate([known, unlabelled]))
+    checked = _held_out(np.flatnonzero(y < 0), _KNOWN_SHARE, rng)
+    seen = np.setdiff1d(np.arange(len(y)), np.concatenate([known, unlabelled, checked]))
     # A new preparation, because ranges and means must not come from held-out rows either.
-    preparation = TablePreparer(max_levels=max_levels).fit(features[seen])
+    preparation = preparation.fit(features[seen])
     copy = clone(detector)
     copy.fit(preparation.transform(features[seen]), y[seen])
     unlabelled_scores = np.sort(copy.anomaly_score(preparation.transform(features[unlabelled])))
@@ -156,7 +187,14 @@ def _estimate(
     budget = max(1, round(float(detector.contamination) * (len(known) + len(unlabelled))))
     both = np.concatenate([known_scores, unlabelled_scores])
     alerts = np.argsort(-both, kind="stable")[:budget]
+    found: dict[str, Any] = {}
+    if len(checked):
+        # Precision among rows with a verdict, at the threshold that alerts are decided by: no unlabelled row is in it.
+        checked_scores = copy.anomaly_score(preparation.transform(features[checked]))
+        n_found, n_false = (int((-scores < copy.offset_).sum()) for scores in (known_scores, checked_scores))
+        found = {"checked": len(checked), "alerts_found": n_found, "false_alarms": n_false}
     return {
+        **found,
         "known": len(known),
         "unlabelled": len(unlabelled),
         "median_percentile": round(float(np.median(percentiles)), 2),
@@ -167,7 +205,7 @@ def _estimate(
 
 def _held_out(rows: NDArray[np.int64], share: float, rng: np.random.Generator) -> NDArray[np.int64]:
     """Draw a fraction of the rows, but never all of them."""
-    n = min(max(1, round(share * len(rows))), len(rows) - 1)
+    n = max(min(max(1, round(share * len(rows))), len(rows) - 1), 0)
     return rng.permutation(rows)[:n]
 
 

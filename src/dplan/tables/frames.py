@@ -12,7 +12,7 @@ import polars as pl
 
 from dplan.exceptions import CellError, shown
 
-__all__ = ["as_frame", "check_not_forked", "is_frame"]
+__all__ = ["as_frame", "check_not_forked", "check_same_columns", "is_frame"]
 
 
 def is_frame(table: Any) -> bool:
@@ -63,6 +63,25 @@ def _from_pandas(name: str, series: Any) -> pl.Series:
                     "use one type for the whole column",
                 )
     return pl.Series(name, pl.from_pandas(series))
+
+
+def check_same_columns(expected: list[str], found: list[str]) -> None:
+    """Raise an error that lists the differences, in the words of scikit-learn, if columns differ."""
+    if expected == found:
+        return
+    message = "The feature names should match those that were passed during fit.\n"
+    unexpected, absent = set(found) - set(expected), set(expected) - set(found)
+    for title, order, names in (
+        ("Feature names unseen at fit time", found, unexpected),
+        ("Feature names seen at fit time, yet now missing", expected, absent),
+    ):
+        if names:
+            listed = [name for name in order if name in names]
+            more = [f"- … and {len(listed) - 20:,} more"] if len(listed) > 20 else []
+            message += "\n".join([f"{title}:", *(f"- {name}" for name in listed[:20]), *more]) + "\n"
+    if not unexpected and not absent:
+        message += "Feature names must be in the same order as they were in fit.\n"
+    raise ValueError(message)
 
 
 # The threads of polars do not survive a fork, but its locks do, so a forked process that uses polars would hang.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,9 @@ from dplan.exceptions import ModelFileError, shown
 from dplan.explain.explanation import Explanation, effects
 from dplan.persistence import model_file
 from dplan.tables.chunks import MISSING, ReadOptions
-from dplan.tables.formatting import format_reason
 from dplan.tables.frames import check_not_forked
 from dplan.tables.preparing import TablePreparer, TransformReport
+from dplan.tables.reasons import Evidence
 
 __all__ = ["TableModel", "load"]
 
@@ -46,6 +47,8 @@ class TableModel:
         Their classes, counted from 1.
     summary : dict
         A summary of the training, as JSON values.
+    checked_normal : ndarray of float32, optional
+        Prepared rows that were checked and are normal.
 
     Examples
     --------
@@ -57,7 +60,7 @@ class TableModel:
     >>> model.score(new).argmax().item()
     1
     >>> model.reasons(new)
-    ['', '`amount` = 920; typical 4.95–94.05']
+    ['', '`amount` = 920; typical 5–94']
     """
 
     detector: Detector
@@ -66,6 +69,7 @@ class TableModel:
     known_anomalies: Floats = field(repr=False)
     known_classes: NDArray[np.int64] = field(repr=False)
     summary: dict[str, Any] = field(repr=False)
+    checked_normal: Floats | None = field(default=None, repr=False)
 
     @property
     def columns(self) -> list[str]:
@@ -136,21 +140,22 @@ class TableModel:
         """Return the reasons for each row's score as text: up to k columns that raise it most."""
         if table.height == 0:
             return []
-        explanation = self.explain(table)
-        starts = np.flatnonzero(np.diff(self.preparation.feature_groups(), prepend=-1))
-        texts = []
-        for row, strongest in enumerate(explanation.top(k)):
-            parts = []
-            for j in strongest:
-                # Effects below a tenth of the total are not worth reading.
-                gain = explanation.effects[row, j]
-                if gain > 0 and gain >= 0.1 * (explanation.scores[row] - explanation.baseline):
-                    column = self.preparation.columns_[j]
-                    parts.append(
-                        format_reason(column, table[column.name][row], self.background[:, starts[j]])
-                    )
-            texts.append(" | ".join(parts) if explanation.scores[row] > explanation.baseline else "")
-        return texts
+        prepared = self.prepare(table)
+        groups = self.preparation.feature_groups()
+        explanation = effects(self.detector, prepared, self.background, groups=groups)
+        return self._evidence.reasons(table, prepared, explanation, k)
+
+    @cached_property
+    def _evidence(self) -> Evidence:
+        return Evidence(
+            columns=self.preparation.columns_,
+            starts=np.flatnonzero(np.diff(self.preparation.feature_groups(), prepend=-1)),
+            background=self.background,
+            known=self.known_anomalies,
+            classes=self.known_classes,
+            class_names=list(self.summary.get("labels", {}))[1:],
+            names=self.summary.get("known_names", ()),
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the model to one file."""
@@ -159,6 +164,8 @@ class TableModel:
             "known": self.known_anomalies,
             "known_classes": self.known_classes,
         }
+        if self.checked_normal is not None and len(self.checked_normal):
+            arrays["checked_normal"] = self.checked_normal
         state = self.preparation.to_state()
         _saving.save(path, self.detector, preparation=state, arrays=arrays, summary=self.summary)
 
@@ -210,25 +217,38 @@ def load(source: str | Path | bytes) -> Any:
         classes = _saving.Array(np.int64, (len(known),), may_be_empty=True, lowest=1).take(
             "known_classes", kept
         )
-        _check_summary(found.summary)
+        checked = rows.take("checked_normal", kept) if "checked_normal" in arrays else None
+        _check_summary(found.summary, len(known) + (0 if checked is None else len(checked)))
         if not hasattr(detector, "score_quantiles_"):  # in older files, the table had them
             quantiles = _saving.Stored({"score_quantiles_": arrays["score_quantiles"]}, {})
             detector.score_quantiles_ = detector._saved["score_quantiles_"].take(
                 "score_quantiles_", quantiles
             )
             detector._check_saved()
-    return TableModel(detector, preparation, background, known, classes, found.summary)
+    return TableModel(detector, preparation, background, known, classes, found.summary, checked)
 
 
-def _check_summary(summary: dict[str, Any]) -> None:
+def _check_summary(summary: dict[str, Any], n_verdicts: int) -> None:
     """Raise a ValueError if the summary does not have the form that `fit_table` writes."""
-    for key, form in {"ids": list, "dropped": dict, "labels": dict}.items():
+    forms = {"ids": list, "verdict_keys": list, "known_names": list, "dropped": dict, "labels": dict}
+    for key, form in forms.items():
         names = summary.get(key, form())
         if not isinstance(names, form) or not all(isinstance(name, str) for name in names):
             raise ValueError(f"the {key} in the summary are not names")
+    if len(summary.get("verdict_keys", ())) not in (0, n_verdicts):
+        raise ValueError("the verdict keys in the summary do not match the known rows")
+    values = summary.get("label_values", {})
+    if not isinstance(values, dict) or not all(
+        isinstance(own, list) and all(isinstance(value, str) for value in own) for own in values.values()
+    ):
+        raise ValueError("the label values in the summary are not texts")
     if not isinstance(summary.get("label") or "", str):
         raise ValueError("the label in the summary is not a name")
-    for count in (summary.get("rows", 0), *summary.get("labels", {}).values()):
+    for count in (
+        summary.get("rows", 0),
+        summary.get("checked_normal", 0),
+        *summary.get("labels", {}).values(),
+    ):
         if type(count) is not int or count < 0:
             raise ValueError(f"invalid number of rows in the summary: {count!r}")
 

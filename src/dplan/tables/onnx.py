@@ -1,8 +1,9 @@
 """Export a model as an ONNX graph: preparation and detector in one file that needs neither this package nor Python.
 
 The inputs are the table's number, flag and date columns as one float64 tensor ``numbers`` (dates as microseconds since
-1970, missing values as NaN) and, if there are any, its text columns as one string tensor ``texts`` (missing values as
-empty strings). The output is ``score``.
+1970, durations in seconds, missing values as NaN) and, if there are any, its text columns as one string tensor
+``texts`` (missing values as empty strings; of IBANs and e-mail addresses only the part that the model uses). The output
+is ``score``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from dplan._kernels import perceptron
 from dplan._kernels.trees import Trees
 from dplan.detectors._base import Detector
 from dplan.persistence.atomic import atomic_write
-from dplan.tables.columns import LIMIT, Column
+from dplan.tables.columns import LIMIT, Column, scaling
+from dplan.tables.cycles import CYCLES, POSITIONS
 from dplan.tables.model import TableModel
 
 __all__ = ["Graph", "export_onnx", "tree_attributes"]
@@ -49,6 +51,7 @@ def export_onnx(model: TableModel, path: str | Path) -> None:
     if numbers:
         inputs.append(helper.make_tensor_value_info("numbers", TensorProto.DOUBLE, ["rows", len(numbers)]))
         prepared |= _numbers(graph, numbers)
+        prepared |= _dates(graph, numbers)
     if texts:
         inputs.append(helper.make_tensor_value_info("texts", TensorProto.STRING, ["rows", len(texts)]))
         prepared |= _texts(graph, texts)
@@ -203,6 +206,69 @@ def _numbers(graph: Graph, columns: list[Column]) -> dict[str, str]:
     filled = graph.add("Where", graph.add("IsNaN", "numbers"), graph.constant(fill), scaled)
     single = graph.add("Cast", filled, to=1)  # to float32
     return {column.name: _column(graph, single, j) for j, column in enumerate(columns)}
+
+
+def _dates(graph: Graph, columns: list[Column]) -> dict[str, str]:
+    """Look up the cycles of dates, and scale the time since other dates."""
+    found = {}
+    places = {column.name: j for j, column in enumerate(columns)}
+    for column in columns:
+        if not column.parts:
+            continue
+        moments = _column(graph, "numbers", places[column.name])
+        features, at = [], 0
+        for part in column.parts:
+            width, values = (2, moments) if part in CYCLES else (1, moments)
+            if part in CYCLES:
+                known = graph.add(
+                    "Where", graph.add("IsNaN", moments), graph.constant(np.array(0.0)), moments
+                )
+                place = graph.add(
+                    "Cast", graph.add("Squeeze", _position(graph, part, known), graph.second_axis()), to=7
+                )
+                made = graph.add("Gather", graph.constant(POSITIONS[part].T), place, axis=0)
+            else:
+                ends = column.since_range if part == "since" else (column.minimum, column.maximum)
+                if part == "since":
+                    values = graph.add("Sub", moments, _column(graph, "numbers", places[column.since]))
+                factor, shift, span = (graph.constant(np.array(value)) for value in scaling(*ends))
+                scaled = graph.add("Div", graph.add("Sub", graph.add("Mul", values, factor), shift), span)
+                limits = (graph.constant(np.array(limit)) for limit in (-LIMIT, LIMIT))
+                made = graph.add("Cast", graph.add("Clip", scaled, *limits), to=1)
+            fill = graph.constant(np.array([column.fill[at : at + width]], dtype=np.float32))
+            features.append(graph.add("Where", graph.add("IsNaN", values), fill, made))
+            at += width
+        found[column.name] = graph.add("Concat", *features, axis=1)
+    return found
+
+
+def _position(graph: Graph, cycle: str, microseconds: str) -> str:
+    """Add the position of moments in a cycle, as `dplan.tables.cycles.positions` computes it."""
+
+    def number(value: float) -> str:
+        return graph.constant(np.array(float(value)))
+
+    def floored(values: str, by: float) -> str:
+        return graph.add("Floor", graph.add("Div", values, number(by)))
+
+    def less(values: str, by: float, times: str) -> str:
+        return graph.add("Sub", values, graph.add("Mul", number(by), times))
+
+    days = floored(microseconds, 86_400e6)
+    if cycle == "hour":
+        return floored(less(microseconds, 86_400e6, days), 60e6)
+    if cycle == "weekday":
+        from_monday = graph.add("Add", days, number(3))
+        return less(from_monday, 7, floored(from_monday, 7))
+    # The day of the month in the Gregorian calendar, with years that begin in March: eras have 400 years.
+    shifted = graph.add("Add", days, number(719_468))
+    day_of_era = less(shifted, 146_097, floored(shifted, 146_097))
+    leap_free = less(day_of_era, 1, floored(day_of_era, 1_460))
+    leap_free = graph.add("Add", leap_free, floored(day_of_era, 36_524))
+    year = floored(less(leap_free, 1, floored(day_of_era, 146_096)), 365)
+    day_of_year = graph.add("Add", less(less(day_of_era, 365, year), 1, floored(year, 4)), floored(year, 100))
+    month = floored(graph.add("Add", graph.add("Mul", day_of_year, number(5)), number(2)), 153)
+    return less(day_of_year, 1, floored(graph.add("Add", graph.add("Mul", month, number(153)), number(2)), 5))
 
 
 def _texts(graph: Graph, columns: list[Column]) -> dict[str, str]:

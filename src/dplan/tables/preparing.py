@@ -13,8 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dplan.exceptions import shown
 from dplan.tables.columns import Column, encode, fit_column, kind_of, scale
-from dplan.tables.frames import as_frame, is_frame
+from dplan.tables.date_features import fit_date, is_date, microseconds, write_date
+from dplan.tables.frames import as_frame, check_same_columns, is_frame
+from dplan.tables.understanding.meaning import Meaning
 
 __all__ = ["TablePreparer", "TransformReport"]
 
@@ -75,15 +78,19 @@ class TransformReport:
 class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Prepare a table: one-hot encoding, mean imputation and min–max scaling.
 
-    Numbers, booleans, dates and times become one feature each; a text column becomes one feature per level. Minimum,
-    maximum, mean and levels are learned in `fit` alone, so nothing leaks from rows that are scored later; those are not
-    clipped to [0, 1]. A `polars.Enum` column has the levels that it declares.
+    Numbers, booleans and durations become one feature each; a text column becomes one feature per level. A date becomes
+    its hour of day, weekday and day of the month, two features each, and the time since the date column before it; its
+    position in the calendar is left out. Minimum, maximum, mean and levels are learned in `fit` alone, so nothing leaks
+    from rows that are scored later; those are not clipped to [0, 1]. A `polars.Enum` column has the levels that it
+    declares.
 
     Parameters
     ----------
     max_levels : int, default=255
         A text column with more levels keeps the most frequent ones; the others count as unseen. If more than half of
         its values are distinct, it is dropped as an id.
+    meanings : mapping of str to Meaning, optional
+        What the text of columns meant in the file that they were read from; new rows may be text of the same form.
 
     Attributes
     ----------
@@ -112,8 +119,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ([[2.0, 0.0, 0.0]], {'proto': 1})
     """
 
-    def __init__(self, *, max_levels: int = 255) -> None:
+    def __init__(self, *, max_levels: int = 255, meanings: Mapping[str, Meaning] | None = None) -> None:
         self.max_levels = max_levels
+        self.meanings = meanings
 
     def fit(self, X: Table, y: ArrayLike | None = None) -> TablePreparer:
         """Learn levels, ranges and means from the training rows.
@@ -133,7 +141,19 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.max_levels < 1:
             raise ValueError(f"max_levels must be at least 1, not {self.max_levels!r}")
         frame = self._as_frame(X, fitting=True)
-        self.columns_ = [fit_column(series, self.max_levels) for series in frame]
+        self.columns_ = []
+        last_date: pl.Series | None = None
+        for series in frame:
+            meaning = (self.meanings or {}).get(series.name)
+            if kind_of(series) != "date" or (meaning is not None and not meaning.is_used):
+                self.columns_.append(fit_column(series, self.max_levels, meaning))
+                continue
+            earlier = last_date if is_date(series) else None
+            if meaning is not None and meaning.since:
+                earlier = _date_column(frame, meaning.since, series.name)
+            self.columns_.append(fit_date(series, earlier, meaning))
+            if is_date(series) and self.columns_[-1].kind == "date":
+                last_date = series
         return self
 
     def transform(self, X: Table) -> NDArray[np.float32]:
@@ -170,6 +190,11 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         frame = self._as_frame(X, fitting=False)
         ends = np.cumsum([column.width for column in self.columns_])
         by_column = np.empty((int(ends[-1]), frame.height), dtype=np.float32)
+        dates = [column for column in self.columns_ if column.parts]
+        places = {column.name: j for j, column in enumerate(self.columns_)}
+        moments = {
+            column.name: microseconds(column, frame.to_series(places[column.name])) for column in dates
+        }
 
         def prepare(j: int) -> tuple[int, int]:
             column, series = self.columns_[j], frame.to_series(j)
@@ -178,6 +203,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 return 0, 0
             if column.kind == "text":
                 return encode(column, series, part)
+            if column.parts:
+                return write_date(column, moments[column.name], moments.get(column.since), part), 0
             return scale(column, series, part[0]), 0
 
         if frame.height * frame.width < _WORTH_THREADS:
@@ -261,6 +288,11 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 names = [column.name for column in preparer.columns_]
                 if len(set(names)) != len(names):
                     raise ValueError("two of its columns have the same name")
+                if not {c.since for c in preparer.columns_} <= {
+                    "",
+                    *(c.name for c in preparer.columns_ if c.parts),
+                }:
+                    raise ValueError("the time since a column that is not a date")
             case _:
                 raise ValueError("not a TablePreparer state: expected max_levels, named and columns")
         preparer.n_features_in_ = len(preparer.columns_)
@@ -278,7 +310,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.n_features_in_ = frame.width
             self.feature_names_in_ = np.array(frame.columns, dtype=object)
         elif hasattr(self, "feature_names_in_"):
-            _check_same_columns(self.feature_names_in_.tolist(), frame.columns)
+            check_same_columns(self.feature_names_in_.tolist(), frame.columns)
         elif frame.width != self.n_features_in_:
             raise ValueError(
                 f"X has {frame.width} features, but TablePreparer is expecting "
@@ -298,19 +330,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _check_same_columns(expected: list[str], found: list[str]) -> None:
-    if expected == found:
-        return
-    message = "The feature names should match those that were passed during fit.\n"
-    unexpected, absent = set(found) - set(expected), set(expected) - set(found)
-    for title, order, names in (
-        ("Feature names unseen at fit time", found, unexpected),
-        ("Feature names seen at fit time, yet now missing", expected, absent),
-    ):
-        if names:
-            listed = [name for name in order if name in names]
-            more = [f"- … and {len(listed) - 20:,} more"] if len(listed) > 20 else []
-            message += "\n".join([f"{title}:", *(f"- {name}" for name in listed[:20]), *more]) + "\n"
-    if not unexpected and not absent:
-        message += "Feature names must be in the same order as they were in fit.\n"
-    raise ValueError(message)
+def _date_column(frame: pl.DataFrame, name: str, asking: str) -> pl.Series:
+    if name not in frame.columns or not is_date(frame[name]) or frame[name].null_count() == frame.height:
+        raise ValueError(
+            f"column {shown(asking)}: {shown(name)} is not a date column, so there is no time since it"
+        )
+    return frame[name]

@@ -1,33 +1,74 @@
-"""Continue training a model with new labels."""
+"""Continue training a model with new verdicts."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 
+from dplan._kernels.perceptron import Floats
 from dplan.detectors._base import Detector
 from dplan.detectors._registry import list_detectors
-from dplan.tables.fitting import assemble
+from dplan.tables.fitting import assemble, row_name
 from dplan.tables.labels import LabelledTable
 from dplan.tables.model import TableModel
+from dplan.tables.review_queue import Verdicts
+from dplan.tables.row_keys import row_keys
 
-__all__ = ["update_model"]
+__all__ = ["Change", "changes", "update_model"]
+
+_NO_IDS = pl.DataFrame()
+_HELD_OUT_SHARE = 0.3
+_FEWEST_TO_HOLD_OUT = 10  # verdicts; with fewer, the changes are those of the verdicts themselves
 
 
-def update_model(model: TableModel, table: LabelledTable, *, seed: int = 0) -> TableModel:
+@dataclass(frozen=True)
+class Change:
+    """How alerts for rows with verdicts change from one model to the next.
+
+    Attributes
+    ----------
+    held_out : bool
+        Whether the verdicts were held out, or learned.
+    finds, found_before, found_after : int
+        Rows that are anomalies, and how many of them were and are alerts.
+    normal, false_before, false_after : int
+        Rows that are normal, and how many of them were and are alerts.
+    """
+
+    held_out: bool
+    finds: int
+    found_before: int
+    found_after: int
+    normal: int
+    false_before: int
+    false_after: int
+
+    @property
+    def precision(self) -> tuple[float, float]:
+        """Share of anomalies among the alerts, before and after; NaN without alerts."""
+        pairs = ((self.found_before, self.false_before), (self.found_after, self.false_after))
+        before, after = (found / (found + wrong) if found + wrong else np.nan for found, wrong in pairs)
+        return before, after
+
+
+def update_model(model: TableModel, table: LabelledTable | Verdicts, *, seed: int = 0) -> TableModel:
     """Return a model trained further on new rows, together with the rows stored in the old model.
 
-    Training also uses the known anomalies and the unlabelled rows stored in the old model, so that it does not forget
-    old anomalies. Columns are prepared as before: levels unseen in the first training stay unseen.
+    Training also uses the known anomalies, checked normal rows and unlabelled rows stored in the old model, so that it
+    does not forget them. A row that had a verdict before is recognised by its ids or, without ids, by its values; the
+    later verdict wins. Columns are prepared as before: levels unseen in the first training stay unseen.
 
     Parameters
     ----------
     model : TableModel
         A model whose detector has `partial_fit`.
-    table : LabelledTable
-        New rows, from `dplan.tables.from_table`.
+    table : LabelledTable or Verdicts
+        New rows, from `dplan.tables.from_table` or `dplan.tables.read_queue`.
     seed : int, default=0
         Seed of the training and for the choice of the rows stored in the model.
 
@@ -43,29 +84,140 @@ def update_model(model: TableModel, table: LabelledTable, *, seed: int = 0) -> T
             "fit a new model on the old and new rows"
         )
     started = time.perf_counter()
-    names = list(model.summary["labels"])
-    for name in table.classes[1:]:
-        if name not in names:
-            names.append(name)
-    new_classes = np.array([0, *(names.index(name) for name in table.classes[1:])])[table.y]
-    with table.located():
-        X_new = model.prepare(table.features)
-    X = np.concatenate([model.known_anomalies, model.background, X_new])
-    y = np.concatenate([model.known_classes, np.zeros(len(model.background), dtype=np.int64), new_classes])
+    new = as_verdicts(model, table)
+    names = list(dict.fromkeys([*model.summary["labels"], *new.classes[1:]]))
+    codes = np.array([0, *(names.index(name) for name in new.classes[1:]), -1])[new.y]  # -1 is the last
+    merged = _merge(model, new, codes)
     detector = copied(model.detector).set_params(random_state=seed)
-    detector.partial_fit(X, y)
+    detector.partial_fit(merged.rows, merged.y)
     summary: dict[str, Any] = dict(model.summary)
-    added = np.bincount(new_classes, minlength=len(names))
-    summary["labels"] = {name: int(summary["labels"].get(name, 0) + added[k]) for k, name in enumerate(names)}
-    summary["rows"] = int(summary["rows"]) + len(X_new)
+    sizes = merged.sizes
+    summary["labels"] = {
+        name: max(0, int(summary["labels"].get(name, 0)) + sizes.get(k, 0)) for k, name in enumerate(names)
+    }
+    summary["checked_normal"] = max(0, int(summary.get("checked_normal", 0)) + sizes.get(-1, 0))
+    summary["rows"] = int(summary["rows"]) + merged.n_new
     update = {
-        "rows": len(X_new),
-        "labels": table.counts(),
+        "rows": len(new.y),
+        "labels": {name: int((codes == k).sum()) for k, name in enumerate(names)},
+        "checked_normal": int((codes < 0).sum()),
         "seconds": round(time.perf_counter() - started, 3),
     }
     summary["updates"] = [*summary.get("updates", []), update]
     summary["estimate"] = None  # it was the old model's
-    return assemble(detector, model.preparation, X, y, summary, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    old_keys, old_names = (summary.get(name, ()) for name in ("verdict_keys", "known_names"))
+    # Checked rows, which come last, have no names.
+    row_names = dict(zip(old_keys, old_names, strict=False)) | dict(zip(new.keys, new.names, strict=False))
+    return assemble(
+        detector,
+        model.preparation,
+        merged.rows,
+        merged.y,
+        summary,
+        rng,
+        lambda rows: [merged.keys[row] for row in rows],
+        lambda row: row_names.get(merged.keys[row], "a known anomaly"),
+    )
+
+
+def changes(
+    model: TableModel, table: LabelledTable | Verdicts, updated: TableModel, *, seed: int = 0
+) -> Change:
+    """Return what an update changes for rows with verdicts: on held-out ones if there are at least ten.
+
+    Parameters
+    ----------
+    model, table, updated
+        The old model, the new rows, and the model after `update_model`.
+    seed : int, default=0
+        Seed of the choice of held-out rows and of the training without them.
+    """
+    new = as_verdicts(model, table)
+    judged = np.flatnonzero(new.y)
+    held_out = len(judged) >= _FEWEST_TO_HOLD_OUT
+    if held_out:
+        rng = np.random.default_rng(seed)
+        parts = [rng.permutation(judged[(new.y[judged] > 0) == kind]) for kind in (True, False)]
+        judged = np.sort(np.concatenate([part[: round(_HELD_OUT_SHARE * len(part))] for part in parts]))
+        learned = np.setdiff1d(np.arange(len(new.y)), judged)
+        # A row that appears twice must not be learned through its other appearance.
+        keys = {new.keys[row] for row in judged}
+        learned = np.array([row for row in learned if new.keys[row] not in keys], dtype=np.int64)
+        some = replace(new, rows=new.rows[learned], y=new.y[learned], keys=[new.keys[i] for i in learned])
+        updated = update_model(model, some, seed=seed)
+    rows, anomalous = new.rows[judged], new.y[judged] > 0
+    before, after = (m.detector.anomaly_score(rows) >= m.threshold for m in (model, updated))
+    return Change(
+        held_out,
+        int(anomalous.sum()),
+        int(before[anomalous].sum()),
+        int(after[anomalous].sum()),
+        int((~anomalous).sum()),
+        int(before[~anomalous].sum()),
+        int(after[~anomalous].sum()),
+    )
+
+
+def as_verdicts(model: TableModel, table: LabelledTable | Verdicts) -> Verdicts:
+    """Return rows of a table prepared for a model."""
+    if isinstance(table, Verdicts):
+        return table
+    with table.located():
+        rows = model.prepare(table.features)
+    ids = table.ids if table.ids.columns == list(model.summary.get("ids", ())) else table.ids.select()
+    names = [row_name(table.ids, row) for row in range(len(rows))]
+    return Verdicts(rows, table.y, table.classes, row_keys(ids, rows), ids.width > 0, names)
+
+
+@dataclass(frozen=True, eq=False)
+class _Merged:
+    rows: Floats
+    y: NDArray[np.int64]
+    keys: list[str]
+    sizes: dict[int, int]  # how many rows more or less there are with each label
+    n_new: int
+
+
+def _merge(model: TableModel, new: Verdicts, codes: NDArray[np.int64]) -> _Merged:
+    """Put together the rows that a model remembers and new rows; of verdicts on the same row, the last one wins."""
+    checked = model.known_anomalies[:0] if model.checked_normal is None else model.checked_normal
+    rows = np.concatenate([model.known_anomalies, checked])
+    labels = np.concatenate([model.known_classes, np.full(len(checked), -1, dtype=np.int64)])
+    keys = list(model.summary.get("verdict_keys") or row_keys(_NO_IDS, rows))
+    last = {key: int(code) for key, code in zip(new.keys, codes, strict=True) if code}
+    places = {key: place for place, key in enumerate(new.keys) if codes[place]}
+    remembered = set(keys)
+    dropped = np.array([key in last for key in keys], dtype=bool)
+
+    def counts(place: int) -> bool:
+        """Return whether a new row is learned: not if another verdict on the same row came later."""
+        key, code = new.keys[place], codes[place]
+        if not new.identified:  # equal rows may be different records; only contradictions are settled
+            return bool(code == 0 or code == last[key])
+        return places[key] == place if key in last else key not in remembered
+
+    taken = np.array([place for place in range(len(new.keys)) if counts(place)], dtype=np.int64)
+    verdict_rows = {row.tobytes() for row in (*rows[~dropped], *new.rows[codes != 0])}
+    background = np.array([row.tobytes() not in verdict_rows for row in model.background], dtype=bool)
+    if not background.any():
+        background[:] = True
+    sizes: dict[int, int] = {}
+    for step, changed in ((-1, labels[dropped]), (1, codes[taken])):
+        for code in changed.tolist():
+            sizes[code] = sizes.get(code, 0) + step
+    n_background = int(background.sum())
+    return _Merged(
+        np.concatenate([rows[~dropped], model.background[background], new.rows[taken]]),
+        np.concatenate([labels[~dropped], np.zeros(n_background, dtype=np.int64), codes[taken]]),
+        [
+            *(key for key, gone in zip(keys, dropped, strict=True) if not gone),
+            *[""] * n_background,
+            *(new.keys[place] for place in taken),
+        ],
+        sizes,
+        sum(new.keys[place] not in remembered for place in taken),
+    )
 
 
 def copied(detector: Detector) -> Any:

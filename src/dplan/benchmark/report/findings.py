@@ -20,6 +20,7 @@ from dplan.benchmark.report.tables import (
 from dplan.benchmark.report.trends import listing, trends
 from dplan.benchmark.results import Results
 from dplan.benchmark.statistics import wilcoxon_p_value, wins_ties_losses
+from dplan.benchmark.suites import PAPER_SUITES
 
 __all__ = ["partial_data", "summary"]
 
@@ -117,7 +118,10 @@ def _introduction(results: Results) -> str:
     parts = [
         f"Written by dplan benchmark report from {len(results.cells):,} records; each is one method, fitted once on "
         "one data set with one seed.",
-        *(meaning[protocol] for protocol in sorted({cell["protocol"] for cell in results.cells})),
+        *(
+            meaning[protocol]
+            for protocol in sorted({p for suite in PAPER_SUITES for p in results.protocols(suite)})
+        ),
     ]
     partial = [
         f"{name} ({'; '.join(lacks)})" for name, lacks in sorted(partial_data(results).items()) if lacks

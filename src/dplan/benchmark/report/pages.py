@@ -20,21 +20,31 @@ from dplan._html.blocks import (
     markdown,
 )
 from dplan.benchmark import published
+from dplan.benchmark.report.adgym import adgym_chapter
+from dplan.benchmark.report.discovery import discovery_chapter
 from dplan.benchmark.report.findings import partial_data, summary
+from dplan.benchmark.report.reproduction import reproduction
 from dplan.benchmark.report.tables import chapter
+from dplan.benchmark.report.unknown import unknown_chapter
 from dplan.benchmark.results import Results
-from dplan.benchmark.suites import SUITES
+from dplan.benchmark.suites import PAPER_SUITES, SUITES
+from dplan.datasets import adgym
+from dplan.datasets.registry import CATALOG
 from dplan.persistence.atomic import atomic_write
 
 __all__ = ["as_markdown", "report_blocks", "write_report"]
 
 _TITLE = "DPLAN: the paper's results and ours"
+_OTHER_TITLE = "Benchmark results"
 _NOTES = "notes.md"
 _MOST_TRACEBACKS = 5
 
 
 def write_report(
-    place: str | Path, output: str | Path | None = None, name: str = "report"
+    place: str | Path,
+    output: str | Path | None = None,
+    name: str = "report",
+    data_home: str | Path | None = None,
 ) -> tuple[Path, Path]:
     """Write an HTML page and a Markdown page for a journal.
 
@@ -48,6 +58,8 @@ def write_report(
         The folder for the pages; default: that of the journal.
     name : str, default="report"
         File name of the pages without the extension.
+    data_home : path, optional
+        The folder of the data sets, where published results of the suite ``adgym`` are looked for.
 
     Returns
     -------
@@ -57,19 +69,21 @@ def write_report(
     place = Path(place)
     home = place if place.is_dir() else place.parent
     notes = (home / _NOTES).read_text(encoding="utf-8") if (home / _NOTES).exists() else ""
-    blocks = list(report_blocks(Results.read(place), notes))
+    results = Results.read(place)
+    blocks = list(report_blocks(results, notes, data_home))
+    title = _TITLE if any(cell["suite"] in PAPER_SUITES for cell in results.cells) else _OTHER_TITLE
     folder = Path(output) if output is not None else home
     folder.mkdir(parents=True, exist_ok=True)
     pages = folder / f"{name}.html", folder / f"{name}.md"
     for path, text in zip(
-        pages, (as_html(_TITLE, blocks, contents=True), as_markdown(_TITLE, blocks)), strict=True
+        pages, (as_html(title, blocks, contents=True), as_markdown(title, blocks)), strict=True
     ):
         with atomic_write(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
     return pages
 
 
-def report_blocks(results: Results, notes: str = "") -> Iterator[Block]:
+def report_blocks(results: Results, notes: str = "", data_home: str | Path | None = None) -> Iterator[Block]:
     """Return the whole report: a summary, the notes, a chapter per suite, and how it was made.
 
     Examples
@@ -80,13 +94,23 @@ def report_blocks(results: Results, notes: str = "") -> Iterator[Block]:
     yield from summary(results)
     yield from _note_blocks(notes)
     for suite, about in SUITES.items():
-        protocols = results.protocols(suite)
+        protocols = (
+            results.protocols(suite) if suite != "subsample" else []
+        )  # in the chapter about the sampler
         if protocols:
             yield Heading(about.title)
         for protocol in protocols:
             if len(protocols) > 1:
                 yield Heading(f"Protocol {protocol}", 3)
-            yield from chapter(results, suite, protocol)
+            if suite == "adgym":
+                yield from adgym_chapter(results, adgym.published(data_home))
+            elif suite == "unknown":
+                yield from unknown_chapter(results)
+            elif suite == "discovery":
+                yield from discovery_chapter(results)
+            else:
+                yield from chapter(results, suite, protocol)
+    yield from reproduction(results)
     yield from _making(results)
 
 
@@ -120,7 +144,9 @@ def _making(results: Results) -> Iterator[Block]:
             "with the protocol resampled, also that of the split, the labels and the contaminants."
         )
     rows = [
-        [Entry(name), Entry("; ".join(lacks) or "complete")] for name, lacks in partial_data(results).items()
+        [Entry(name), Entry("; ".join(lacks) or "complete")]
+        for name, lacks in partial_data(results).items()
+        if name in CATALOG  # the paper has no other tables
     ]
     if rows:
         yield Grid(
@@ -152,7 +178,8 @@ def _making(results: Results) -> Iterator[Block]:
         yield Code(cell["traceback"], title)
     if len(results.failed) > _MOST_TRACEBACKS:
         yield Paragraph(f"{len(results.failed) - _MOST_TRACEBACKS:,} more cells failed; see the journal.")
-    yield Paragraph(f"The paper: {published.contents()['source']}.")
+    if any(cell["suite"] in PAPER_SUITES for cell in results.cells):
+        yield Paragraph(f"The paper: {published.contents()['source']}.")
 
 
 def as_markdown(title: str, blocks: Iterable[Block]) -> str:

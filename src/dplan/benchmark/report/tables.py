@@ -12,7 +12,16 @@ from dplan.benchmark.cells import TOPS
 from dplan.benchmark.results import Groups, Results, Spread
 from dplan.benchmark.statistics import rank_methods, wilcoxon_p_value, wins_ties_losses
 
-__all__ = ["METRICS", "REFERENCE", "chapter", "methods_of", "number_text", "over_datasets", "title_of"]
+__all__ = [
+    "METRICS",
+    "REFERENCE",
+    "averages",
+    "chapter",
+    "methods_of",
+    "number_text",
+    "over_datasets",
+    "title_of",
+]
 
 Matrix = NDArray[np.float64]  # one row per data set, one column per method
 
@@ -98,7 +107,7 @@ def _comparison(results: Results, suite: str, protocol: str) -> Iterator[Block]:
         for metric, title in METRICS.items()
         for suffix, group in (("", "all"), ("_known", "known"), ("_unknown", "unknown"))
     }
-    yield _averages(
+    yield averages(
         methods,
         columns,
         "Known: anomalies of classes with labelled rows; unknown: of classes without any; each group against the "
@@ -107,12 +116,12 @@ def _comparison(results: Results, suite: str, protocol: str) -> Iterator[Block]:
     if suite == "table2":
         yield from _class_by_class(results, suite, protocol, methods)
         columns = {f"precision at {top}": results.groups(suite, protocol, str(top)) for top in TOPS}
-        yield _averages(
+        yield averages(
             methods, columns, "Share of anomalies among the highest scores, averaged over the data sets."
         )
 
 
-def _averages(methods: list[str], columns: Mapping[str, Groups], caption: str) -> Grid:
+def averages(methods: list[str], columns: Mapping[str, Groups], caption: str) -> Grid:
     """Average metrics over the data sets, one row per method, the best in bold."""
     means = [{method: over_datasets(groups, method) for method in methods} for groups in columns.values()]
     best = [max((value for value in column.values() if value == value), default=None) for column in means]

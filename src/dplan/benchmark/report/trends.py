@@ -77,7 +77,11 @@ def trends(results: Results) -> Iterator[str]:
 
 def _steps(groups: Groups, protocol: str, text: dict[str, float]) -> Iterator[str]:
     default, most = 20_000.0, max((x for _, x, _ in groups if x is not None), default=0.0)
-    names = [name for name, x, _ in groups if x == most and (name, default, REFERENCE) in groups]
+    names = [
+        name
+        for name, x, method in groups
+        if (x, method) == (most, REFERENCE) and (name, default, REFERENCE) in groups
+    ]
     if not names or most <= default:
         return
 

@@ -1,1 +1,1 @@
-"""The report: one offline page about a scored table. `facts` computes its contents, `page` writes it."""
+"""The report: one offline page about a scored table. `data` computes its contents, `page` writes it."""

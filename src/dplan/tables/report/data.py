@@ -11,49 +11,87 @@ from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.scaling import scale_rows
+from dplan.exceptions import shown
 from dplan.tables.chunks import Chunk
-from dplan.tables.columns import Column
-from dplan.tables.formatting import format_date
 from dplan.tables.model import TableModel
 from dplan.tables.preparing import TransformReport
+from dplan.tables.report.distributions import MIN_ROWS, Feature, features
+from dplan.tables.report.known import Labels, TrainingRows
 
-__all__ = ["Feature", "ReportData", "report_data"]
+__all__ = ["Feature", "Map", "ReportData", "report_data"]
 
-_SAMPLE, _HIGHEST, _MAP_ROWS = 5_000, 300, 1_500
+_SAMPLE, _HIGHEST, _MAP_ROWS, _EXPLAINED = 5_000, 300, 1_500, 200
 
 
 @dataclass(frozen=True)
-class Feature:
-    """A column: its distribution in the background rows, in the scored table and among the highest scores.
+class Map:
+    """Rows and known anomalies on a plane: similar rows are close together."""
 
-    For a number, `edges` are the edges of the bins; otherwise `labels` name the bars and `edges` is None.
-    """
-
-    column: Column
-    labels: list[str]
-    edges: NDArray[np.float64] | None
-    background: NDArray[np.float64]
-    table: NDArray[np.float64]
-    highest: NDArray[np.float64]
-    drift: float
-    importance: float
+    places: NDArray[np.float64] = field(repr=False)
+    scores: NDArray[np.float64] = field(repr=False)
+    alert: NDArray[np.bool_] = field(repr=False)
+    known: NDArray[np.float64] = field(repr=False)
 
 
 @dataclass(frozen=True)
 class ReportData:
-    """All data of the report."""
+    """All data of the report.
+
+    Attributes
+    ----------
+    scores : ndarray
+        The scores of all rows.
+    threshold : float
+        The lowest score of an alert.
+    n_alerts : int
+        The number of alerts.
+    budget : int or None
+        The number of alerts that was asked for.
+    highest : polars.DataFrame
+        The rows with the highest scores.
+    highest_scores, row_numbers : ndarray
+        Their scores, and their numbers in the table, counted from 1.
+    labels : list of str
+        Their labels; empty if the table has none.
+    known : list of str
+        For each, the known anomaly of the training table with the same values, or "".
+    reasons : list of str
+        Their reasons.
+    keep : tuple of str
+        Columns to show.
+    features : list of Feature
+        The columns, most important first.
+    map : Map or None
+        The map; None if there are too few rows.
+    history : dict
+        Metrics of the training.
+    truth : ndarray or None
+        Which rows are marked as anomalies.
+    skipped : int
+        Labelled rows that were left out.
+    training_share : float
+        The fraction of the training rows that the table contains.
+    useless : dict
+        Columns without information about this table, with the reasons.
+    """
 
     scores: NDArray[np.float64] = field(repr=False)
     threshold: float
-    highest: pl.DataFrame
-    highest_scores: NDArray[np.float64]
-    reasons: list[str]
-    features: list[Feature]
-    places: NDArray[np.float64]
-    place_scores: NDArray[np.float64]
-    known_places: NDArray[np.float64]
-    history: dict[str, list[float]]
+    n_alerts: int = 0
+    budget: int | None = None
+    highest: pl.DataFrame = field(default_factory=pl.DataFrame)
+    highest_scores: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    row_numbers: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    labels: list[str] = field(default_factory=list)
+    known: list[str] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    keep: tuple[str, ...] = ()
+    features: list[Feature] = field(default_factory=list)
+    map: Map | None = None
+    history: dict[str, list[float]] = field(default_factory=dict)
     truth: NDArray[np.bool_] | None = None
+    skipped: int = 0
+    training_share: float = 0.0
     useless: dict[str, str] = field(default_factory=dict)
 
 
@@ -64,6 +102,10 @@ def report_data(
     label: str | None = None,
     anomaly: Sequence[str] = (),
     n_shown: int = 20,
+    keep: Sequence[str] = (),
+    budget: int | None = None,
+    threshold: float | None = None,
+    skip_labelled: bool = False,
 ) -> ReportData:
     """Score a table and compute the data of the report.
 
@@ -74,51 +116,90 @@ def report_data(
     table : iterable of chunks
         From `dplan.tables.chunks.chunks`.
     label, anomaly
-        Label column of this table, and its values that mark anomalies; without values, everything except 0, false,
-        empty and missing values marks an anomaly.
+        Label column of this table, and its values that mark anomalies, without regard to case. By default, those of
+        the training table if this table has them too.
     n_shown : int
         Number of rows shown with reasons.
+    keep : sequence of str
+        Columns to show in addition to the ids.
+    budget : int, optional
+        Make this many rows with the highest scores alerts.
+    threshold : float, optional
+        Make rows with at least this score alerts; without `budget` and `threshold`, the model's threshold is used.
+    skip_labelled : bool
+        Whether to leave out rows that are marked as anomalies.
     """
     rng = np.random.default_rng(0)
-    scores, truth = [], []
+    labels, training = Labels(model, label, anomaly), TrainingRows(model)
+    scores, truth, n_read = [np.empty(0)], [np.empty(0, dtype=bool)], 0
     report = TransformReport(0, {}, {})
-    sample = _Kept(_SAMPLE)
-    highest = _Kept(_HIGHEST)
+    sample, highest = _Kept(_SAMPLE), _Kept(_HIGHEST)
     for chunk in table:
         frame = chunk()
+        if missing := [name for name in keep if name not in frame.columns]:
+            raise ValueError(f"the table has no column {shown(missing[0])}")
+        if frame.height == 0:
+            continue
+        numbers = np.arange(n_read, n_read + frame.height) + 1
+        n_read += frame.height
+        if (given := labels.read(frame)) is not None:
+            frame = frame.with_columns(pl.Series(_GIVEN, given[0], dtype=pl.String))
+            truth.append(given[1])
+            if skip_labelled:
+                frame, numbers = frame.filter(pl.Series(~given[1])), numbers[~given[1]]
         if frame.height == 0:
             continue
         with chunk.located():
-            found, met = model.score_with_report(frame)
+            prepared, met = model.prepare_with_report(frame)
+            found = model.detector.anomaly_score(prepared)
         report = report + met
+        training.add(prepared)
         scores.append(found)
-        if label is not None:
-            truth.append(_truth(frame, label, anomaly))
-        sample.add(frame, rng.random(frame.height), found)
-        highest.add(frame, -found, found)
-    if not scores:
-        raise ValueError("the table has no rows")
-    rows, row_scores = sample.rows(), sample.scores()
-    top, top_scores = highest.rows(), highest.scores()
-    shown = top[:n_shown]
-    # Compare alerts with background rows, or the highest scores if there are too few alerts.
-    n_alerts = max(int((top_scores >= model.threshold).sum()), min(20, len(top_scores)))
-    prepared, prepared_top = model.prepare(rows), model.prepare(top[:n_alerts])
-    places, known_places, chosen = _map(model, prepared, prepared_top)
+        sample.add(frame, numbers, rng.random(frame.height), found)
+        highest.add(frame, numbers, -found, found)
+    labels.check()
+    if skip_labelled and labels.column is None:
+        raise ValueError("the table has no label column, so labelled rows cannot be skipped")
+    every, marks = np.concatenate(scores), np.concatenate(truth)
+    level = model.threshold if threshold is None else threshold
+    n_alerts = int((every >= level).sum())
+    if budget is not None:
+        n_alerts = min(budget, len(every))
+        level = float(np.sort(every)[-n_alerts]) if n_alerts else level
+    if len(every) == 0:
+        return ReportData(every, level, keep=tuple(keep), skipped=int(marks.sum()))
+    rows, top = sample.frame, highest.frame[: max(n_shown, min(n_alerts, _HIGHEST))]
+    prepared_top = model.prepare(top)
+    alerts = prepared_top[: min(n_alerts, _HIGHEST)]
+    prepared = model.prepare(rows)
+    importance = np.abs(model.explain(rows[:_EXPLAINED]).effects).mean(axis=0)
+    others = ~np.isin(sample.numbers, highest.numbers[: len(alerts)])
+    listed = top[:n_shown]
     return ReportData(
-        scores=np.concatenate(scores),
-        threshold=model.threshold,
-        highest=shown,
-        highest_scores=top_scores[:n_shown],
-        reasons=model.reasons(shown),
-        features=_features(model, rows, prepared, prepared_top),
-        places=places,
-        place_scores=np.concatenate([row_scores, top_scores[:n_alerts]])[chosen],
-        known_places=known_places,
+        scores=every,
+        threshold=level,
+        n_alerts=n_alerts,
+        budget=budget,
+        highest=listed,
+        highest_scores=highest.scores[:n_shown],
+        row_numbers=highest.numbers[:n_shown],
+        labels=listed[_GIVEN].to_list() if _GIVEN in listed.columns else [],
+        known=training.known_names(prepared_top[:n_shown]),
+        reasons=model.reasons(listed),
+        keep=tuple(keep),
+        features=features(model, prepared, alerts, importance),
+        map=_map(model, prepared[others], sample.scores[others], alerts, highest.scores, level)
+        if len(every) >= MIN_ROWS
+        else None,
         history=model.detector.history_,
-        truth=np.concatenate(truth) if truth else None,
+        truth=None if labels.column is None or skip_labelled else marks,
+        skipped=int(marks.sum()) if skip_labelled else 0,
+        training_share=training.share,
         useless=report.useless(),
     )
+
+
+_GIVEN = "\x00label"  # no column of a file can have this name
 
 
 class _Kept:
@@ -126,103 +207,39 @@ class _Kept:
 
     def __init__(self, n_rows: int) -> None:
         self.n_rows = n_rows
-        self._frame: pl.DataFrame | None = None
-        self._keys = self._scores = np.empty(0)
+        self.frame = pl.DataFrame()
+        self.numbers = np.empty(0, dtype=np.int64)
+        self.scores = self._keys = np.empty(0)
 
-    def add(self, frame: pl.DataFrame, keys: NDArray[np.float64], scores: NDArray[np.float64]) -> None:
+    def add(
+        self,
+        frame: pl.DataFrame,
+        numbers: NDArray[np.int64],
+        keys: NDArray[np.float64],
+        scores: NDArray[np.float64],
+    ) -> None:
         # Only what may stay is copied.
         some = np.argsort(keys, kind="stable")[: self.n_rows]
-        joined = (
-            frame[some]
-            if self._frame is None
-            else pl.concat([self._frame, frame[some]], how="vertical_relaxed")
+        parts = [part for part in (self.frame, frame[some]) if part.width]
+        order = np.argsort(np.concatenate([self._keys, keys[some]]), kind="stable")[: self.n_rows]
+        self.frame = pl.concat(parts, how="vertical_relaxed")[order]
+        self._keys, self.scores, self.numbers = (
+            np.concatenate([before, new[some]])[order]
+            for before, new in ((self._keys, keys), (self.scores, scores), (self.numbers, numbers))
         )
-        keys, scores = np.concatenate([self._keys, keys[some]]), np.concatenate([self._scores, scores[some]])
-        order = np.argsort(keys, kind="stable")[: self.n_rows]
-        self._frame, self._keys, self._scores = joined[order], keys[order], scores[order]
-
-    def rows(self) -> pl.DataFrame:
-        assert self._frame is not None
-        return self._frame
-
-    def scores(self) -> NDArray[np.float64]:
-        return self._scores
-
-
-def _truth(frame: pl.DataFrame, label: str, anomaly: Sequence[str]) -> NDArray[np.bool_]:
-    if label not in frame.columns:
-        raise ValueError(f"the table has no column {label!r}")
-    texts = frame[label].cast(pl.String).str.strip_chars()
-    if anomaly:
-        marked = texts.is_in(list(anomaly))
-    else:
-        marked = ~texts.str.to_lowercase().is_in(["", "0", "0.0", "false"])
-    return marked.fill_null(False).to_numpy()
-
-
-def _features(model: TableModel, rows: pl.DataFrame, prepared: Floats, highest: Floats) -> list[Feature]:
-    """Compare background rows, the table and its highest scores by column, the most important column first."""
-    explanation = model.explain(rows[:200])
-    importance = np.abs(explanation.effects).mean(axis=0)
-    groups = model.preparation.feature_groups()
-    found = []
-    for j, column in enumerate(model.preparation.columns_):
-        parts = [array[:, groups == j].astype(np.float64) for array in (model.background, prepared, highest)]
-        spread = _text_spread if column.kind == "text" else _number_spread
-        labels, edges, (background, table, top), drift = spread(column, parts)
-        found.append(Feature(column, labels, edges, background, table, top, drift, float(importance[j])))
-    return sorted(found, key=lambda feature: -feature.importance)
-
-
-Spread = tuple[list[str], NDArray[np.float64] | None, list[NDArray[np.float64]], float]
-
-
-def _text_spread(column: Column, parts: list[NDArray[np.float64]]) -> Spread:
-    """Return the fractions of the most frequent levels and of all others; drift is the total variation distance."""
-    means = [part.mean(axis=0) for part in parts]
-    full = [
-        np.append(mean, max(0.0, 1 - mean.sum())) for mean in means
-    ]  # levels that were unseen in training
-    drift = 0.5 * float(np.abs(full[0] - full[1]).sum())
-    strongest = np.argsort(-np.maximum(full[0][:-1], full[2][:-1]), kind="stable")[:7]
-    labels = [*(column.levels[level] for level in strongest), "other"]
-    shares = [np.append(mean[strongest], max(0.0, 1 - mean[strongest].sum())) for mean in means]
-    if max(share[-1] for share in shares) < 0.005:
-        labels, shares = labels[:-1], [share[:-1] for share in shares]
-    return labels, None, shares, drift
-
-
-def _number_spread(column: Column, parts: list[NDArray[np.float64]]) -> Spread:
-    """Return the fractions in equal bins; drift is the Kolmogorov–Smirnov distance."""
-    background, table, highest = (np.sort(part[:, 0]) for part in parts)
-    low, high = np.quantile(np.concatenate([background, highest]), [0.005, 0.995])
-    if column.kind == "flag":
-        low, high = 0.0, 1.0
-    n_bins = {"flag": 2, "date": 8}.get(column.kind, 18)
-    edges = np.linspace(low, high if high > low else low + 1, n_bins + 1)
-    shares = [
-        np.histogram(np.clip(part, low, high), edges)[0] / len(part) for part in (background, table, highest)
-    ]
-    at = np.concatenate([background, table])
-    below = [np.searchsorted(part, at, "right") / len(part) for part in (background, table)]
-    drift = float(np.abs(below[0] - below[1]).max())
-    if column.kind == "flag":
-        return ["false", "true"], None, shares, drift
-    factor, shift, span = column.scaling()
-    with np.errstate(over="ignore"):
-        values = np.nan_to_num((edges * span + shift) / factor)  # the largest float if a value overflows
-    if column.kind == "date":
-        return [f"from {format_date(value)}" for value in values[:-1].tolist()], None, shares, drift
-    return [], values, shares, drift
 
 
 def _map(
-    model: TableModel, prepared: Floats, highest: Floats
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Project rows and known anomalies on the two main directions of the embedding."""
+    model: TableModel,
+    prepared: Floats,
+    scores: NDArray[np.float64],
+    alerts: Floats,
+    highest: NDArray[np.float64],
+    threshold: float,
+) -> Map:
+    """Project rows, alerts and known anomalies on the two main directions of the embedding."""
     n_some = min(len(prepared), _MAP_ROWS)
-    chosen = np.concatenate([np.arange(n_some), len(prepared) + np.arange(len(highest))])
-    rows = np.concatenate([prepared[:n_some], highest, model.known_anomalies[:_HIGHEST]])
+    rows = np.concatenate([prepared[:n_some], alerts, model.known_anomalies[:_HIGHEST]])
     detector, scaled = model.detector, np.empty(rows.shape, dtype=np.float32)
     scale_rows(np.ascontiguousarray(rows), detector.column_low_, detector.column_inverse_, scaled)
     embedded = detector._embed(scaled).astype(np.float64)
@@ -233,4 +250,7 @@ def _map(
     places = (embedded - centre) @ directions.T
     if places.shape[1] == 1:
         places = np.column_stack([places, np.zeros(len(places))])
-    return places[: len(chosen)], places[len(chosen) :], chosen
+    n_rows = n_some + len(alerts)
+    found = np.concatenate([scores[:n_some], highest[: len(alerts)]])
+    alert = (np.arange(n_rows) >= n_some) | ((found >= threshold) & (len(alerts) > 0))
+    return Map(places[:n_rows], found, alert, places[n_rows:])

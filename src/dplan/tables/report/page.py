@@ -2,132 +2,199 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
-import polars as pl
-from markupsafe import Markup, escape
 
 from dplan._html import charts
-from dplan._html.blocks import Block, Entry, Figure, Figures, Grid, Heading, Paragraph, Tiles, as_html
+from dplan._html.blocks import (
+    Block,
+    Entry,
+    Figure,
+    Figures,
+    Grid,
+    Heading,
+    Paragraph,
+    Tiles,
+    as_html,
+)
 from dplan.metrics import RankedScores
-from dplan.tables.formatting import format_number, format_value, typical_values
+from dplan.tables.formatting import format_number, format_share
 from dplan.tables.model import TableModel
-from dplan.tables.report.data import Feature, ReportData
+from dplan.tables.report.data import ReportData
+from dplan.tables.report.distributions import MIN_ROWS, Feature
+from dplan.tables.report.rows import highest_rows, thresholds
 
 __all__ = ["page"]
 
-_SHOWN_FEATURES, _SHOWN_DRIFTS, _CURVE_POINTS = 6, 30, 400
+_SHOWN_FEATURES, _CURVE_POINTS, _NAMED = 6, 400, 5
 _STRONG_DRIFT, _SOME_DRIFT = 0.25, 0.1
-_NAME = re.compile("^`(.*?)`")  # the column's name at the beginning of a reason
+_SHADES = (50, 80, 95, 99)  # percentiles at which the colour of the map changes, below that of alerts
 
 
 def page(data: ReportData, model: TableModel, *, model_name: str, table_name: str) -> str:
     """Return the report as HTML text."""
-    blocks = [
-        *_introduction(data, model, model_name),
-        *_distribution(data),
-        *_highest(data, model),
-        *_main_features(data.features[:_SHOWN_FEATURES], model),
-        *_map(data),
-        *_learning(data, model.detector.round_name),
-        *_members(model),
-        *_drift(data),
-        *_precision_and_recall(data),
-    ]
+    blocks = list(_introduction(data, model, model_name))
+    if len(data.scores):
+        blocks += [
+            *thresholds(data),
+            *highest_rows(data, model),
+            *_distribution(data, model),
+            *_main_features(data),
+            *_map(data, model),
+            *_learning(data, model.detector.round_name),
+            *_members(model),
+            *_columns(data),
+            *_precision_and_recall(data),
+        ]
     return as_html(f"{table_name}, scored by {model_name}", blocks, heading=table_name)
 
 
 def _introduction(data: ReportData, model: TableModel, model_name: str) -> Iterator[Block]:
-    n_alerts = int((data.scores >= data.threshold).sum())
-    labels = ", ".join(f"{n:,} {label}" for label, n in model.summary.get("labels", {}).items())
-    n_rows = model.summary.get("rows", 0)
+    classes = model.summary.get("labels", {})
+    labels = ", ".join(f"{n:,} {'of class ' * name.isdigit()}{name}" for name, n in classes.items())
+    n_rows, n_alerts = len(data.scores), data.n_alerts
+    trained_on = model.summary.get("rows", 0)
     yield Paragraph(
-        f"Scored by {model_name}, a {type(model.detector).__name__} trained on {n_rows:,} rows ({labels})."
+        f"Scored by {model_name}, a {type(model.detector).__name__} trained on {trained_on:,} rows ({labels})."
     )
+    share = f" ({n_alerts / n_rows:.1%} of the rows)".replace("%", " %") if n_rows else ""
+    asked = f"; budget {data.budget:,}" if data.budget is not None else ""
     yield Tiles(
         [
-            (f"{len(data.scores):,}", "rows scored"),
-            (f"{n_alerts:,}", f"alerts ({n_alerts / len(data.scores):.1%} of the rows)"),
+            (f"{n_rows:,}", "rows scored" if n_rows != 1 else "row scored"),
+            (f"{n_alerts:,}", f"{'alerts' if n_alerts != 1 else 'alert'}{share}{asked}"),
             (format_number(data.threshold), "alert threshold (minimum score of an alert)"),
-            (f"{n_rows:,}", "training rows"),
+            (f"{trained_on:,}", "training rows"),
         ]
     )
+    if data.skipped:
+        yield Paragraph(f"{data.skipped:,} rows that are already labelled were left out.")
+    if n_rows == 0:
+        yield Paragraph("The table has no rows to score.", notice=True)
+        return
+    if n_alerts == 0:
+        best = float(data.scores.max())
+        yield Paragraph(
+            f"No alerts: no row reaches the threshold of {format_number(data.threshold)}. The highest score is "
+            f"{format_number(best)}, above that of {_percentile(model, best)} % of the unlabelled training rows.",
+            notice=True,
+        )
+    if data.training_share >= 0.1:
+        yield Paragraph(
+            f"This table contains {format_share(data.training_share)} of the rows that the model was trained on, so "
+            "scores, precision and recall are better here than on new rows. To judge the model, use rows that it has "
+            "not seen.",
+            notice=True,
+        )
+    strong = [f for f in data.features if f.drift is not None and f.drift >= _STRONG_DRIFT]
+    if strong:
+        names = ", ".join(f.column.name for f in sorted(strong, key=_drift)[:_NAMED])
+        more = f" and {len(strong) - _NAMED:,} more" if len(strong) > _NAMED else ""
+        yield Paragraph(
+            f"{len(strong):,} {'columns have' if len(strong) > 1 else 'column has'} drifted strongly since training: "
+            f"{names}{more}. Scores may mean something else than in training.",
+            notice=True,
+        )
+    if data.useless:
+        listed = ", ".join(f"{name} ({why})" for name, why in list(data.useless.items())[:_NAMED])
+        more = f" and {len(data.useless) - _NAMED:,} more" if len(data.useless) > _NAMED else ""
+        yield Paragraph(f"Columns without information for the model: {listed}{more}.", notice=True)
 
 
-def _distribution(data: ReportData) -> Iterator[Block]:
+def _percentile(model: TableModel, score: float) -> str:
+    return f"{model.percentile(np.array([score]))[0]:.1f}"
+
+
+def _distribution(data: ReportData, model: TableModel) -> Iterator[Block]:
     scores = data.scores
+    yield Heading("Scores")
+    if len(scores) < MIN_ROWS:
+        listed = ", ".join(format_number(score) for score in np.sort(scores)[::-1].tolist())
+        yield Paragraph(
+            f"The scores, highest first: {listed}." if len(scores) > 1 else f"The score is {listed}."
+        )
+        return
     highest = scores[scores >= np.quantile(scores, 0.95)]
     figures = []
     for title, part in (("All rows", scores), ("Highest 5 %", highest)):
         low, high = float(part.min()), float(part.max())
+        if part is scores:  # show where the threshold is
+            low, high = min(low, data.threshold), max(high, data.threshold)
         edges = np.linspace(low, high if high > low else low + 1, 51)
         shares = np.histogram(part, edges)[0] / len(scores)
+        quartiles = [format_number(x) for x in np.quantile(part, [0, 0.25, 0.5, 0.75, 1]).tolist()]
+        caption = (
+            f"{len(part):,} rows: lowest {quartiles[0]}, quartiles {', '.join(quartiles[1:4])}, highest "
+            f"{quartiles[4]}; {data.n_alerts:,} reach the threshold {format_number(data.threshold)}."
+        )
         chart = charts.histogram(
-            {"table": shares}, edges, title=f"Scores: {title}", mark=data.threshold, mark_text="alert threshold",
-            x_label="anomaly score",
+            {"table": shares}, edges, title=f"Scores: {title}. {caption}", mark=data.threshold,
+            mark_text="alert threshold", x_label="anomaly score",
         )  # fmt: skip
-        figures.append(Figure(chart, title=title))
-    yield Heading("Scores")
+        figures.append(Figure(chart, caption, title=title))
     yield Paragraph("Distribution of the scores.")
     yield Figures(figures)
 
 
-def _highest(data: ReportData, model: TableModel) -> Iterator[Block]:
-    ids = [name for name in model.summary.get("ids", []) if name in data.highest.columns]
-    percentiles = model.percentile(data.highest_scores)
-    rows = []
-    for i, reasons in enumerate(data.reasons):
-        lines = Markup("<br>").join(
-            Markup(_NAME.sub(r"<code>\1</code>", str(escape(reason)))) for reason in reasons.split(" | ")
-        )
-        texts = [f"{data.highest_scores[i]:.3f}", f"{percentiles[i]:.1f}", lines]
-        texts = [str(i + 1), *(_cell(data.highest, name, i) for name in ids), *texts]
-        rows.append([Entry(text) for text in texts])
-    head = ["rank", *ids, "score", "percentile", "reasons"]
-    yield Heading("The most anomalous rows")
-    yield Paragraph(
-        "With the columns that raise the score most, their values, and the typical values of unlabelled training rows."
+def _main_features(data: ReportData) -> Iterator[Block]:
+    if data.n_alerts == 0 and len(data.scores) < MIN_ROWS:
+        return
+    name = "alerts" if data.n_alerts else "this table"
+    many = (
+        f"{data.n_alerts:,} alerts" if data.n_alerts > 1 else "the alert" if data.n_alerts else "this table"
     )
-    yield Grid(head, rows, text_columns=(*range(1, 1 + len(ids)), len(head) - 1))
-
-
-def _cell(frame: pl.DataFrame, name: str, row: int) -> str:
-    found = frame[name][row]
-    return found if isinstance(found, str) else format_value(found)
-
-
-def _main_features(features: list[Feature], model: TableModel) -> Iterator[Block]:
-    starts = np.flatnonzero(np.diff(model.preparation.feature_groups(), prepend=-1))
-    place = {column.name: start for column, start in zip(model.preparation.columns_, starts, strict=True)}
     figures = []
-    for feature in features:
-        column = feature.column
-        series = {"background": feature.background, "alert": feature.highest}
-        title = f"{column.name}: unlabelled training rows and alerts"
+    for feature in data.features[:_SHOWN_FEATURES]:
+        ours = feature.table if feature.alerts is None else feature.alerts
+        series = {"background": feature.background, "alert" if data.n_alerts else "table": ours}
+        title = f"{feature.column.name}: unlabelled training rows (typical {feature.typical}) and {many}"
+        labels = feature.labels
         if feature.edges is not None:
             chart = charts.histogram(series, feature.edges, title=title)
+            ends = [format_number(edge) for edge in feature.edges.tolist()]
+            labels = [f"{low} to {high}" for low, high in pairwise(ends)]
         else:
-            chart = charts.bars(series, feature.labels, title=title)
-        typical = typical_values(column, model.background[:, place[column.name]])
-        figures.append(Figure(chart, f"typical: {typical}", title=column.name))
-    yield Heading("Typical values and alerts")
-    yield Paragraph("The columns with the largest effects on the scores, largest first.")
-    yield Figure(charts.key({"background": "unlabelled training rows", "alert": "alerts"}))
+            chart = charts.bars(series, labels, title=title)
+        rows = [
+            [Entry(label), Entry(format_share(rest)), Entry(format_share(own))]
+            for label, rest, own in zip(labels, feature.background.tolist(), ours.tolist(), strict=True)
+        ]
+        numbers = Grid(["value", "training rows", name], rows, title)
+        figures.append(Figure(chart, f"typical: {feature.typical}", numbers, feature.column.name))
+    yield Heading(f"Typical values and {name}")
+    yield Paragraph(
+        "The columns with the largest effects on the scores, largest first."
+        + ("" if data.n_alerts else " There are no alerts, so all rows of the table are shown.")
+    )
+    legend = {"background": "unlabelled training rows", "alert" if data.n_alerts else "table": many}
+    yield Figure(charts.key(legend))
     yield Figures(figures)
 
 
-def _map(data: ReportData) -> Iterator[Block]:
-    low, high = np.quantile(data.place_scores, [0.05, 0.995])
-    shades = np.clip((data.place_scores - low) / (high - low if high > low else 1.0), 0, 1)
+def _map(data: ReportData, model: TableModel) -> Iterator[Block]:
     yield Heading("Map")
+    if data.map is None:
+        yield Paragraph(f"A map needs at least {MIN_ROWS} rows.")
+        return
+    found = data.map
+    # Absolute: a colour means the same percentile in every report.
+    levels = np.searchsorted(_SHADES, model.percentile(found.scores), "right")
+    shades = np.where(found.alert, 1.0, levels / (len(_SHADES) + 1))
+    names = [f"below percentile {_SHADES[0]}", *(f"from percentile {share}" for share in _SHADES)]
+    legend = {f"m{level}": name for level, name in enumerate(names)}
+    n_alerts = int(found.alert.sum())
+    if n_alerts:
+        legend["m5"] = "alerts"
     yield Paragraph(
         "A sample of the rows and the alerts, projected on the two main directions of the detector's embedding: "
-        "similar rows are close together. Redder and larger points have higher scores; rings are known anomalies "
-        "from training."
+        "similar rows are close together. The colours are percentiles among the unlabelled training rows; rings are "
+        "known anomalies from training."
     )
-    yield Figure(charts.scatter(data.places, shades, data.known_places, title="Map of the rows"))
+    yield Figure(charts.key(legend))
+    title = f"Map of {len(found.scores):,} rows, {n_alerts:,} of them alerts, and {len(found.known):,} known anomalies"
+    yield Figure(charts.scatter(found.places, shades, found.known, title=title), title + ".")
 
 
 def _learning(data: ReportData, round_name: str) -> Iterator[Block]:
@@ -136,17 +203,13 @@ def _learning(data: ReportData, round_name: str) -> Iterator[Block]:
     if len(points) < 2:
         return
     line = charts.Line(*map(list, zip(*points, strict=True)))
+    first, last = format_number(points[0][1]), format_number(points[-1][1])
     yield Heading("Learning curve")
     yield Paragraph(f"{name} per {round_name} during training.".capitalize())
-    yield Figure(
-        charts.line_chart(
-            {"table": line},
-            title="Learning curve",
-            x_label=round_name,
-            y_label=f"{name} per {round_name}",
-            whole=True,
-        )
-    )
+    caption = f"From {first} to {last} in {len(points)} {round_name}s."
+    title, y_label = f"Learning curve. {caption}", f"{name} per {round_name}"
+    chart = charts.line_chart({"table": line}, title=title, x_label=round_name, y_label=y_label, whole=True)
+    yield Figure(chart, caption)
 
 
 def _members(model: TableModel) -> Iterator[Block]:
@@ -163,23 +226,42 @@ def _members(model: TableModel) -> Iterator[Block]:
         "The weight of each kind of member. The weights of the agents add up to 1; kinds that rank held-out known "
         "anomalies low get less. Nearest neighbours and the isolation forest find rare rows without using labels."
     )
-    yield Grid(["members", "", "weight"], rows)
+    yield Grid(["members", "", "weight"], rows, "Weight of each kind of member")
 
 
-def _drift(data: ReportData) -> Iterator[Block]:
+def _drift(feature: Feature) -> float:
+    return -(feature.drift or 0.0)
+
+
+def _columns(data: ReportData) -> Iterator[Block]:
+    drifts = len(data.scores) >= MIN_ROWS
+    total = sum(feature.importance for feature in data.features) or 1.0
     rows = []
-    for feature in sorted(data.features, key=lambda feature: -feature.drift)[:_SHOWN_DRIFTS]:
-        strong = feature.drift >= _STRONG_DRIFT
-        verdict = "strong" if strong else "some" if feature.drift >= _SOME_DRIFT else "little"
-        meter = Entry("", meter=min(feature.drift, 1.0), strong=strong)
-        rows.append([Entry(feature.column.name), meter, Entry(f"{feature.drift:.2f}"), Entry(verdict)])
-    yield Heading("Drift since training")
+    for feature in sorted(data.features, key=_drift):
+        entries = [
+            Entry(feature.column.name),
+            Entry(feature.typical),
+            Entry(f"{100 * feature.importance / total:.1f} %"),
+        ]
+        if feature.drift is not None:
+            strong = feature.drift >= _STRONG_DRIFT
+            verdict = "strong" if strong else "some" if feature.drift >= _SOME_DRIFT else "little"
+            meter = Entry("", meter=min(feature.drift, 1.0), strong=strong)
+            entries += [meter, Entry(f"{feature.drift:.2f}"), Entry(verdict)]
+        rows.append(entries)
+    yield Heading("Columns and drift since training")
     yield Paragraph(
-        "How much the distribution of each column differs from training: 0 means the same distribution, 1 no overlap "
-        "(Kolmogorov–Smirnov distance for numbers, total variation distance for text). If important columns drift "
-        "strongly, fit a new model."
+        "Importance is a column's share of the effects on the scores of this table. "
+        + (
+            "Drift is how much its distribution differs from training: 0 means the same distribution, 1 no overlap "
+            "(Kolmogorov–Smirnov distance for numbers, total variation distance for text). If important columns drift "
+            "strongly, fit a new model."
+            if drifts
+            else f"Drift needs at least {MIN_ROWS} rows."
+        )
     )
-    yield Grid(["column", "", "drift", ""], rows, text_columns=(0, 3))
+    head = ["column", "typical in training", "importance", *(["", "drift", "verdict"] if drifts else [])]
+    yield Grid(head, rows, f"The {len(rows):,} columns of the model", (0, 1, 5), interactive=True)
 
 
 def _precision_and_recall(data: ReportData) -> Iterator[Block]:
@@ -191,24 +273,29 @@ def _precision_and_recall(data: ReportData) -> Iterator[Block]:
         yield Paragraph("The label column marks no row, or every row, as an anomaly.")
         return
     precision, recall = RankedScores(data.scores).precision_recall(data.truth, ~data.truth)
-    n_anomalies, alerts = int(data.truth.sum()), data.scores >= data.threshold
-    hits = int((alerts & data.truth).sum())
+    n_anomalies = int(data.truth.sum())
+    hits = int(data.truth[np.argsort(-data.scores, kind="stable")[: data.n_alerts]].sum())
+    share = format_share(hits / data.n_alerts) if data.n_alerts else "none"
     yield Tiles(
         [
             (f"{areas[0]:.3f}", "AUC-PR"),
             (f"{areas[1]:.3f}", "AUC-ROC"),
-            (f"{hits / max(int(alerts.sum()), 1):.0%}", "precision of the alerts"),
-            (f"{hits / n_anomalies:.0%}", f"recall of the alerts (of {n_anomalies:,} anomalies)"),
+            (
+                share,
+                f"precision of the alerts ({hits:,} of {data.n_alerts:,})" if data.n_alerts else "no alerts",
+            ),
+            (
+                format_share(hits / n_anomalies),
+                f"recall of the alerts ({hits:,} of {n_anomalies:,} anomalies)",
+            ),
         ]
     )
     some = np.unique(np.linspace(0, len(recall) - 1, min(len(recall), _CURVE_POINTS)).astype(np.int64))
     line = charts.Line([0.0, *recall[some].tolist()], [float(precision[0]), *precision[some].tolist()])
-    yield Figure(
-        charts.line_chart(
-            {"table": line},
-            title="Precision and recall",
-            x_label="recall",
-            y_label="precision",
-            y_range=(0.0, 1.0),
-        )
-    )
+    at = [float(precision[np.searchsorted(recall, level)]) for level in (0.5, 0.8, 0.95)]
+    caption = "Precision {} at recall 50 %, {} at 80 %, {} at 95 %.".format(*map(format_share, at))
+    chart = charts.line_chart(
+        {"table": line}, title=f"Precision and recall. {caption}", x_label="recall", y_label="precision",
+        y_range=(0.0, 1.0),
+    )  # fmt: skip
+    yield Figure(chart, f"{caption} Unlabelled rows count as normal.")

@@ -1,0 +1,76 @@
+"""Kinds of columns by their type, and conversion to plain numbers."""
+
+from typing import Literal
+
+import polars as pl
+
+from dplan.exceptions import CellError
+
+__all__ = ["SMALL_INTEGERS", "Kind", "as_numbers", "check_values", "kind_of"]
+
+Kind = Literal["number", "flag", "date", "text", "dropped"]
+
+SMALL_INTEGERS = (pl.Int8, pl.UInt8, pl.Int16, pl.UInt16)
+_PLAIN_NUMBERS = (*SMALL_INTEGERS, pl.Int32, pl.UInt32, pl.Int64, pl.UInt64, pl.Float32, pl.Float64)
+
+_DAYS = (-719_162, 2_932_896)  # the first day of year 1 and the last day of year 9999, counted from 1970
+_PER_DAY = {"days": 1, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
+
+
+def kind_of(series: pl.Series) -> Kind:
+    """Return the kind of a column, from its type.
+
+    Examples
+    --------
+    >>> kind_of(pl.Series([True])), kind_of(pl.Series([1.5])), kind_of(pl.Series(["a"]))
+    ('flag', 'number', 'text')
+    """
+    dtype = series.dtype
+    if dtype == pl.Boolean:
+        return "flag"
+    if dtype.is_numeric() or dtype == pl.Duration:
+        return "number"
+    if dtype.is_temporal():
+        return "date"
+    if dtype == pl.Null:
+        return "dropped"
+    if dtype in (pl.String, pl.Categorical, pl.Enum):
+        return "text"
+    raise TypeError(
+        f"column {series.name!r} has the unsupported type {dtype}; "
+        "drop it or convert it to numbers, text, booleans or dates"
+    )
+
+
+def as_numbers(series: pl.Series) -> pl.Series:
+    """Convert a flag, date or number column to floats or integers of at most 64 bits."""
+    dtype = series.dtype
+    if dtype == pl.Boolean:
+        return series.cast(pl.UInt8)
+    if dtype in (pl.Date, pl.Datetime):
+        return series.cast(pl.Datetime("us")).cast(pl.Int64)
+    if dtype == pl.Duration:
+        return series.dt.total_microseconds() / 1e6
+    if dtype == pl.Time:
+        return series.cast(pl.Int64) // 1_000
+    if dtype in _PLAIN_NUMBERS:
+        return series
+    return series.cast(pl.Float64)  # decimals, 128-bit integers, only missing values
+
+
+def check_values(series: pl.Series) -> None:
+    """Raise an error if a number is infinite or a date is outside the years 1 to 9999."""
+    if series.dtype.is_float() and series.is_infinite().any():
+        row = int(series.is_infinite().arg_max() or 0)
+        raise CellError(
+            series.name,
+            row,
+            f"{series[row]} is not finite; replace it with a number, or leave it empty",
+        )
+    if series.dtype in (pl.Date, pl.Datetime, pl.Duration):
+        per_day = _PER_DAY[getattr(series.dtype, "time_unit", "days")]
+        first, last = (min(max(day * per_day, -(2**63)), 2**63 - 1) for day in _DAYS)
+        outside = ~series.to_physical().is_between(first, last)
+        if outside.any():
+            row = int(outside.arg_max() or 0)
+            raise CellError(series.name, row, "date outside the years 1 to 9999; fix it, or leave it empty")

@@ -1,0 +1,315 @@
+"""A file of rows to look at: written with an empty verdict column, filled in by a person, and read back.
+
+A spreadsheet may change separators, encoding, dates and the precision of numbers. Therefore every row carries its
+features, as the model sees them, and its key in one text that no spreadsheet changes; only that and the verdict are
+read back.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import csv
+import hashlib
+import io
+import json
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dplan._kernels.perceptron import Floats
+from dplan.detectors.query import query
+from dplan.exceptions import shown
+from dplan.persistence.atomic import atomic_write
+from dplan.tables.chunks import Chunk
+from dplan.tables.label_values import listed
+from dplan.tables.model import TableModel
+from dplan.tables.row_keys import row_keys
+from dplan.tables.writing import neutralised
+
+__all__ = ["ROW", "Verdicts", "is_queue", "read_queue", "review_rows", "write_queue"]
+
+ROW = "dplan_row"  # the column that carries the features
+
+_PREFIX = "row1-"
+_KEY_BYTES, _MODEL_BYTES = 8, 4
+_CANDIDATES = 20  # rows kept per row asked about, to choose from
+_SEPARATORS = (",", ";", "\t", "|")
+
+_NORMAL = {"normal", "ok", "okay", "no", "n", "false", "0", "-1", "false alarm", "nein", "non"}
+_ANOMALY = {"anomaly", "yes", "y", "true", "1", "ja", "oui"}
+_UNSURE = {"", "?", "unsure", "unknown", "unlabelled"}
+
+
+@dataclass(frozen=True, eq=False)
+class Verdicts:
+    """Rows with verdicts, prepared for a model.
+
+    Attributes
+    ----------
+    rows : ndarray of float32
+        Prepared features.
+    y : ndarray of int
+        0 for an unlabelled row, k for an anomaly of class k, -1 for a row that was checked and is normal.
+    classes : tuple of str
+        The names of the classes from 0 on; the first is "unlabelled".
+    keys : list of str
+        What identifies each row.
+    identified : bool
+        Whether rows with the same key are certainly the same, or only have the same values.
+    names : list of str
+        What to call each row, if known.
+    """
+
+    rows: Floats
+    y: NDArray[np.int64]
+    classes: tuple[str, ...]
+    keys: list[str]
+    identified: bool = True
+    names: Sequence[str] = ()
+
+
+def review_rows(
+    model: TableModel, chunks: Iterable[Chunk], n: int, *, diverse: bool = True, explore: float = 0.0
+) -> tuple[pl.DataFrame, int]:
+    """Return the rows of a table to look at next, without those that already have a verdict, and how many were read.
+
+    Parameters
+    ----------
+    model : TableModel
+        The model.
+    chunks : iterable of Chunk
+        The table.
+    n : int
+        Number of rows.
+    diverse, explore
+        As in `dplan.query`.
+
+    Returns
+    -------
+    DataFrame, int
+        The columns of a review queue.
+    """
+    done = set(model.summary.get("verdict_keys", ()))
+    best, n_read = pl.DataFrame(), 0
+    for chunk in chunks:
+        table = chunk()
+        if table.height == 0:
+            continue
+        with chunk.located():
+            prepared = model.prepare(table)
+        n_read += table.height
+        scores = model.detector.anomaly_score(prepared)
+        top = np.argsort(-scores, kind="stable")[: _CANDIDATES * n + len(done)]
+        keys = row_keys(table[top].select(_ids(model, table)), prepared[top])
+        own = table[top].with_columns(
+            pl.Series("\x00score", scores[top]),
+            pl.Series(
+                ROW, [encode_row(model, key, row) for key, row in zip(keys, prepared[top], strict=True)]
+            ),
+        )
+        own = own.filter(~pl.Series(keys, dtype=pl.String).is_in(list(done)))
+        best = pl.concat([best, own], how="diagonal_relaxed").sort(
+            "\x00score", descending=True, maintain_order=True
+        )
+        best = best[: _CANDIDATES * n]
+    if best.height == 0:
+        return best, n_read
+    rows = np.stack([decode_row(model, text)[1] for text in best[ROW]])
+    chosen = query(best["\x00score"].to_numpy(), n, X=rows, diverse=diverse, explore=explore)
+    return _as_queue(model, best[chosen]), n_read
+
+
+def _ids(model: TableModel, table: pl.DataFrame) -> list[str]:
+    """Return the ids of the model if the table has them all; otherwise a row is known by its features."""
+    ids = model.summary.get("ids", [])
+    return ids if set(ids) <= set(table.columns) else []
+
+
+def _as_queue(model: TableModel, rows: pl.DataFrame) -> pl.DataFrame:
+    verdict = str(model.summary.get("label") or "verdict")
+    scores = rows["\x00score"].to_numpy()
+    copied = rows.drop("\x00score", ROW, verdict, strict=False)
+
+    def free(name: str) -> str:
+        return f"dplan_{name}" if name in copied.columns or name == verdict else name
+
+    return pl.DataFrame(
+        [
+            pl.Series(verdict, [None] * rows.height, dtype=pl.String),
+            pl.Series(free("score"), scores).round(4),
+            pl.Series(free("percentile"), model.percentile(scores)),
+            pl.Series(free("reasons"), model.reasons(rows), dtype=pl.String),
+            *copied,
+            rows[ROW],
+        ]
+    )
+
+
+def write_queue(rows: pl.DataFrame, path: Path) -> None:
+    """Write a review queue as CSV that spreadsheets open correctly, TSV or Excel workbook, by the file's name."""
+    suffix = path.suffix.lower()
+    if suffix not in (".csv", ".tsv", ".txt"):
+        raise ValueError(f"{path.name}: a review queue is a .csv or .tsv file, which every spreadsheet opens")
+    with atomic_write(path) as temporary:
+        safe = neutralised(rows.lazy()).collect()
+        safe.write_csv(temporary, separator="\t" if suffix == ".tsv" else ",", include_bom=True)
+
+
+def encode_row(model: TableModel, key: str, row: Floats) -> str:
+    """Return a row and its key as a text that spreadsheets leave alone."""
+    data = bytes.fromhex(key) + _digest(model) + np.ascontiguousarray(row, dtype="<f4").tobytes()
+    return _PREFIX + base64.urlsafe_b64encode(zlib.compress(data, 9)).decode().rstrip("=")
+
+
+def decode_row(model: TableModel, text: str) -> tuple[str, Floats]:
+    """Return the key and the features of a row; raise ValueError if the text was changed or is of another model."""
+    size = _KEY_BYTES + _MODEL_BYTES + 4 * int(model.detector.n_features_in_)
+    packed = text.strip()
+    try:
+        if not packed.startswith(_PREFIX):
+            raise ValueError
+        packed = packed.removeprefix(_PREFIX)
+        unpacking = zlib.decompressobj()
+        data = unpacking.decompress(
+            base64.b64decode(packed + "=" * (-len(packed) % 4), b"-_", validate=True), size + 1
+        )
+        if not unpacking.eof and len(data) <= size:
+            raise ValueError
+    except (ValueError, binascii.Error, zlib.error):
+        raise ValueError(f"the cell in column {ROW!r} was changed: {shown(text)}") from None
+    if len(data) != size or data[_KEY_BYTES : _KEY_BYTES + _MODEL_BYTES] != _digest(model):
+        raise ValueError("the rows were scored by another model; score the table again with this one")
+    row = np.frombuffer(data[_KEY_BYTES + _MODEL_BYTES :], dtype="<f4").astype(np.float32)
+    if not np.isfinite(row).all():
+        raise ValueError(f"the cell in column {ROW!r} contains a value that is not finite")
+    return data[:_KEY_BYTES].hex(), row
+
+
+def _digest(model: TableModel) -> bytes:
+    """Return a digest of how the model prepares rows, which updates do not change."""
+    state = json.dumps(model.preparation.to_state(), sort_keys=True, default=str)
+    return hashlib.blake2b(state.encode(), digest_size=_MODEL_BYTES).digest()
+
+
+def is_queue(path: Path) -> bool:
+    """Return whether a file is a review queue, by its header."""
+    if path.suffix.lower() == ".xlsx":
+        return ROW in pl.read_excel(path, infer_schema_length=0).columns
+    if path.suffix.lower() not in (".csv", ".tsv", ".txt"):
+        return False
+    with path.open("rb") as file:
+        start = file.read(1 << 16)
+    return any(ROW.encode(encoding) in start for encoding in ("utf-8", "utf-16-le", "utf-16-be"))
+
+
+def read_queue(
+    model: TableModel,
+    path: Path,
+    *,
+    label: str | None = None,
+    anomaly: Sequence[str] = (),
+    normal: Sequence[str] = (),
+) -> Verdicts:
+    """Read a review queue with verdicts, whatever a spreadsheet did to it.
+
+    Parameters
+    ----------
+    model : TableModel
+        The model that the rows were scored with, or an update of it.
+    path : path
+        The file: CSV with any separator and encoding, or an Excel workbook (requires ``fastexcel``).
+    label : str, optional
+        The verdict column; by default the label column of the model.
+    anomaly, normal : sequence of str
+        Further words for anomalies, one class each, and for normal rows. Class names of the model, "anomaly", "yes",
+        "normal", "ok", "no", "false alarm" and similar words are always understood; empty cells and "unsure" are no
+        verdict.
+
+    Returns
+    -------
+    Verdicts
+        The rows that have been looked at; rows without a verdict are left out.
+    """
+    header, rows = _cells(path)
+    names = [name.strip() for name in header]
+    verdict = label or str(model.summary.get("label") or "verdict")
+    for name in (verdict, ROW):
+        if name not in names:
+            raise ValueError(f"{path.name} has no column {name!r}; its columns are {listed(names)}")
+    place, features = names.index(verdict), names.index(ROW)
+    known = [*list(model.summary.get("labels", {"unlabelled": 0}))[1:]]
+    classes = ["unlabelled", *dict.fromkeys([*known, *anomaly])]
+    words = _words(classes, known, anomaly, normal)
+    found: list[tuple[str, Floats, int]] = []
+    for number, row in enumerate(rows, start=2):
+        cells = [*row, *[""] * (len(names) - len(row))]
+        word = cells[place].strip().casefold()
+        if word in _UNSURE:
+            continue
+        if word not in words:
+            said = ", ".join(dict.fromkeys([*classes[1:], *normal, "anomaly", "normal"]))
+            raise ValueError(
+                f"{path.name}, row {number}: the verdict {shown(cells[place])} is not understood; write one of "
+                f"{said}, leave it empty, or give its meaning with --anomaly or --normal"
+            )
+        try:
+            key, decoded = decode_row(model, cells[features])
+        except ValueError as error:
+            raise ValueError(f"{path.name}, row {number}: {error}") from None
+        found.append((key, decoded, words[word]))
+    if not found:
+        raise ValueError(f"{path.name} contains no verdict: column {verdict!r} is empty")
+    y = np.array([code for _, _, code in found], dtype=np.int64)
+    if classes[-1:] == ["anomaly"] and not (y == len(classes) - 1).any():
+        classes.pop()
+    return Verdicts(np.stack([row for _, row, _ in found]), y, tuple(classes), [key for key, _, _ in found])
+
+
+def _words(
+    classes: list[str], known: list[str], anomaly: Sequence[str], normal: Sequence[str]
+) -> dict[str, int]:
+    """Return the label of each word; adds a class for anomalies of no particular class if it is needed."""
+    words = dict.fromkeys(_NORMAL, -1)
+    general = 1
+    if len(known) != 1:
+        if "anomaly" not in classes:
+            classes.append("anomaly")
+        general = classes.index("anomaly")
+    words |= dict.fromkeys(_ANOMALY, general)
+    words |= {name.strip().casefold(): k for k, name in enumerate(classes) if k}
+    words |= {name.strip().casefold(): -1 for name in normal}
+    return words
+
+
+def _cells(path: Path) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the rows of a queue as texts."""
+    if path.suffix.lower() == ".xlsx":
+        frame = pl.read_excel(path, infer_schema_length=0)
+        return frame.columns, [["" if cell is None else str(cell) for cell in row] for row in frame.rows()]
+    data = path.read_bytes()
+    unicode = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    text = data.decode("latin-1")  # if nothing else fits; every file can be read as this
+    for encoding in (unicode, "cp1252"):
+        try:
+            text = data.decode(encoding)
+            break
+        except UnicodeDecodeError:
+            continue
+    if text.lower().startswith("sep="):  # Excel's hint
+        text = text.partition("\n")[2]
+    first = text.partition("\n")[0]
+    separator = max(_SEPARATORS, key=first.count)
+    rows = [
+        row
+        for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+        if any(map(str.strip, row))
+    ]
+    if not rows:
+        raise ValueError(f"{path.name} is empty")
+    return rows[0], rows[1:]

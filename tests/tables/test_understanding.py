@@ -1,0 +1,392 @@
+"""Columns as people write them: generated numbers and dates are read back, doubt is named, and score reads like fit."""
+
+import datetime as dt
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from dplan import LogisticBaseline
+from dplan.exceptions import CellError
+from dplan.tables import TablePreparer, fit_table, from_table
+from dplan.tables.chunks import MISSING, chunks
+from dplan.tables.understanding.deciding import understand
+from dplan.tables.understanding.meaning import Meaning
+from dplan.tables.understanding.overruling import parse_column, read_columns
+
+
+def understood(cells, name="a", given=None, **options):
+    """Return the values of one column and its meaning."""
+    table, meanings = understand([pl.Series(name, cells, dtype=pl.String)], given or {}, MISSING, **options)
+    return table.to_series().to_list(), meanings[name]
+
+
+# Numbers
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["1.234,56", "12,50", "-3,00"], [1234.56, 12.5, -3.0]),
+        (["1,234.56", "12.50", "3"], [1234.56, 12.5, 3.0]),
+        (["12,50 €", "1.200,00 €", "€ 3,00"], [12.5, 1200.0, 3.0]),
+        (["$1,234.50", "-$3.00", "($2.00)"], [1234.5, -3.0, -2.0]),
+        (["76 %", "5%", "100 %"], [76.0, 5.0, 100.0]),
+        (["(1,5)", "2,5", "3,5-"], [-1.5, 2.5, -3.5]),
+        (["12 kg", "7,5 kg"], [12.0, 7.5]),
+        (["1 234,5", "1\u202f234\u202f567,5", "3,25"], [1234.5, 1234567.5, 3.25]),
+        (["1'234.50", "1’000", "3.25"], [1234.5, 1000.0, 3.25]),
+        (["−5", "3"], [-5.0, 3.0]),
+        (["EUR 12.50", "EUR 3.00"], [12.5, 3.0]),
+        (["12,34,567.50", "1,000"], [1234567.5, 1000.0]),
+        (["1e3", "2.5E-1"], [1000.0, 0.25]),
+        (["1.234.567", "12"], [1234567.0, 12.0]),
+    ],
+)
+def test_numbers_are_read_as_people_write_them(cells, values):
+    found, meaning = understood([*cells, None])
+    assert (found, meaning.kind, meaning.sure) == ([*values, None], "number", True)
+
+
+@pytest.mark.parametrize(
+    ("cells", "first", "sure"),
+    [
+        (["3.582", "12.100", "950"], 3582.0, True),  # smaller numbers have no point
+        (["3.582", "12.100", "0.950"], 3.582, True),  # no thousand begins with 0
+        (["3.582", "12.100", "1950"], 3.582, True),  # thousands are not grouped
+        (["3.582", "12.1"], 3.582, True),
+        (["3,582", "12,100"], 3582.0, False),
+        (["3.582", "12.100"], 3.582, False),
+    ],
+)
+def test_three_digits_after_a_point_are_decided_over_the_column(cells, first, sure):
+    found, meaning = understood(cells)
+    assert (found[0], meaning.sure) == (first, sure)
+    assert sure or "ambiguous: '3" in meaning.why
+
+
+def test_other_columns_decide_what_one_column_leaves_open():
+    ambiguous = pl.Series("a", ["3.582", "12.100"])
+    for other, first in (
+        (["1,5", "2,25"], 3582.0),
+        (["1.5", "2.25"], 3.582),
+        (["31.1.2024", "1.2.2024"], 3582.0),
+    ):
+        table, meanings = understand([ambiguous, pl.Series("b", other)], {}, MISSING)
+        assert table["a"][0] == first
+        assert not meanings["a"].sure
+        assert "other columns" in meanings["a"].why
+
+
+def test_a_late_value_settles_the_whole_column():
+    found, meaning = understood(["3.582", "12.100"] * 5_000 + ["1.5"])
+    assert (found[0], found[-1], meaning.sure) == (3.582, 1.5, True)
+    found, meaning = understood(["03/04/2024"] * 9_999 + ["12/31/2024"])
+    assert (found[0], meaning.order) == (dt.date(2024, 3, 4), "mdy")
+
+
+def test_different_units_are_not_mixed():
+    _, meaning = understood(["12 €", "7 $", "5 €"])
+    assert (meaning.kind, meaning.sure) == ("category", False)
+    assert "different units ('€' and '$')" in meaning.why
+    assert understood(["12 €", "7 $"], given={"a": {"kind": "number"}})[0] == [12.0, 7.0]
+
+
+@pytest.mark.parametrize(
+    "cells", [["A1", "B2"], ["Level 3", "Level 4"], ["v1.2", "v1.3"], ["TX-1", "TX-2"], ["12,34", "1.2.3"]]
+)
+def test_codes_are_not_numbers(cells):
+    assert understood(cells)[1].kind == "category"
+
+
+def test_a_bad_number_is_named_with_its_row():
+    with pytest.raises(
+        CellError, match=r"row 3, column 'a': 'twelve' is not a number, but 2 of 3 values are"
+    ):
+        understood(["1,5", "2", "twelve"])
+    assert understood(["1,5", "2", "twelve"], strict=False)[0] == [1.5, 2.0, None]
+
+
+LOCALES = {  # decimal, thousands, group sizes from the right
+    "en_US": (".", ","), "de_DE": (",", "."), "fr_FR": (",", "\u202f"), "de_CH": (".", "’"), "es_ES": (",", "."),
+    "pl_PL": (",", "\u00a0"), "en_IN": (".", ","), "sv_SE": (",", " "), "it_CH": (".", "'"), "pt_BR": (",", "."),
+}  # fmt: skip
+
+
+def written(number, locale, decimals):
+    """Return a number as a locale writes it."""
+    decimal, thousands = LOCALES[locale]
+    whole, _, rest = f"{abs(number):.{decimals}f}".partition(".")
+    if locale == "en_IN" and len(whole) > 3:
+        head, tail = whole[:-3], whole[-3:]
+        pairs = [head[max(0, i - 2) : i] for i in range(len(head), 0, -2)][::-1]
+        grouped = thousands.join([*pairs, tail])
+    else:
+        grouped = f"{int(whole):,}".replace(",", thousands)
+    return "-" * (number < 0) + grouped + (decimal + rest if rest else "")
+
+
+@st.composite
+def number_columns(draw):
+    """Return numbers, and their text in some locale, with a unit, missing values and duplicates."""
+    locale, decimals = draw(st.sampled_from(list(LOCALES))), draw(st.integers(1, 2))
+    whole = st.one_of(st.integers(-999, 999), st.integers(-(10**9), 10**9))
+    values = draw(st.lists(whole, min_size=2, max_size=12))
+    values = [value / 10**decimals for value in values]
+    before, after = draw(
+        st.sampled_from([("", ""), ("", " €"), ("", "%"), ("", " kg"), ("$", ""), ("CHF ", "")])
+    )
+    signed = [("-" * (v < 0)) + before + written(abs(v), locale, decimals) + after for v in values]
+    gaps = draw(st.lists(st.sampled_from([None, None, "", "NA"]), min_size=len(values), max_size=len(values)))
+    assume(any(gap is None for gap in gaps))
+    cells = [text if gap is None else gap for text, gap in zip(signed, gaps, strict=True)]
+    return [v if gap is None else None for v, gap in zip(values, gaps, strict=True)], cells
+
+
+@settings(max_examples=100, deadline=None)
+@given(number_columns())
+def test_numbers_of_ten_locales_are_read_back(column):
+    values, cells = column
+    assert understood(cells)[0] == values
+
+
+# Dates, times, durations
+
+
+@pytest.mark.parametrize(
+    ("cells", "first", "order"),
+    [
+        (["14.01.2024", "3.2.2024"], dt.date(2024, 1, 14), "dmy"),
+        (["09/14/2024", "9/3/2024"], dt.date(2024, 9, 14), "mdy"),
+        (["14/09/2024 07:30", "3/9/2024 08:15"], dt.datetime(2024, 9, 14, 7, 30), "dmy"),
+        (["9/14/2024 3:05 PM", "9/3/2024 11:00 AM"], dt.datetime(2024, 9, 14, 15, 5), "mdy"),
+        (["2024-01-31T12:00:00+02:00"], dt.datetime(2024, 1, 31, 10), "ymd"),
+        (["2024-01-31 12:00:00.5Z"], dt.datetime(2024, 1, 31, 12, 0, 0, 500_000), "ymd"),
+        (["14-Jan-2024", "3-Feb-2024"], dt.date(2024, 1, 14), "ymd"),
+        (["14. Januar 2024", "3. März 2024"], dt.date(2024, 1, 14), "ymd"),
+        (["Jan 14, 2024", "February 3, 2024"], dt.date(2024, 1, 14), "ymd"),
+        (["14.01.24", "31.12.99"], dt.date(2024, 1, 14), "dmy"),
+        ([f"2024{m:02}{d:02}" for m in (1, 2) for d in range(1, 29)], dt.date(2024, 1, 1), "ymd"),
+    ],
+)
+def test_dates_are_read_as_people_write_them(cells, first, order):
+    found, meaning = understood([*cells, None])
+    assert (found[0], found[-1], meaning.kind, meaning.order) == (first, None, "date", order)
+    assert meaning.sure
+
+
+def test_ambiguous_dates_are_named_and_follow_other_columns():
+    found, meaning = understood(["09/08/2024", "03/04/2024"])
+    assert (found[0], meaning.sure) == (dt.date(2024, 8, 9), False)
+    assert "ambiguous: '09/08/2024' is read day first" in meaning.why
+    columns = [pl.Series("a", ["09/08/2024"] * 2), pl.Series("b", ["12/31/2024", "1/2/2024"])]
+    table, meanings = understand(columns, {}, MISSING)
+    assert table["a"][0] == dt.date(2024, 9, 8)
+    assert "month first, as in other columns" in meanings["a"].why
+
+
+def test_a_bad_date_is_named_with_its_row():
+    with pytest.raises(
+        CellError, match=r"row 3, column 'a': '31.02.2024' is not a date, but 2 of 3 values are"
+    ):
+        understood(["14.01.2024", "15.01.2024", "31.02.2024"])
+
+
+FORMATS = {
+    "%Y-%m-%d": "ymd", "%d.%m.%Y": "dmy", "%m/%d/%Y": "mdy", "%d/%m/%Y %H:%M": "dmy", "%Y-%m-%dT%H:%M:%S+00:00": "ymd",
+    "%d.%m.%y": "dmy", "%m/%d/%Y %I:%M %p": "mdy", "%d %b %Y": "ymd", "%Y/%m/%d %H:%M:%S": "ymd",
+}  # fmt: skip
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(st.datetimes(dt.datetime(1970, 1, 1), dt.datetime(2068, 12, 31)), min_size=1, max_size=8),
+    st.sampled_from(list(FORMATS)),
+)
+def test_dates_of_all_formats_are_read_back(moments, form):
+    # A 31st leaves no doubt which number is the month.
+    moments = [dt.datetime(2024, 1, 31, 13, 30), *moments, *moments[:1]]
+    cells = [moment.strftime(form) for moment in moments]
+    found, meaning = understood([*cells, ""])
+    expected = [dt.datetime.strptime(cell, form).replace(tzinfo=None) for cell in cells]
+    read = [dt.datetime.combine(d, dt.time()) if type(d) is dt.date else d for d in found[:-1]]
+    assert (read, meaning.order) == (expected, FORMATS[form])
+
+
+def test_times_and_durations():
+    assert understood(["7:30", "23:59:59"])[0] == [dt.time(7, 30), dt.time(23, 59, 59)]
+    found, meaning = understood(["26:30:00", "1:30:00"])
+    assert (found, meaning.kind) == ([95_400.0, 5_400.0], "duration")
+    assert understood(["1h 30min", "45 min", "PT2H"])[0] == [5_400.0, 2_700.0, 7_200.0]
+
+
+# Words, parts, ids, free text
+
+
+@pytest.mark.parametrize(
+    "words", [("Ja", "nein"), ("yes", "NO"), ("oui", "non"), ("tak", "nie"), ("да", "нет"), ("t", "f")]
+)
+def test_yes_and_no_in_several_languages(words):
+    assert understood([*words, None])[0] == [True, False, None]
+
+
+def test_structured_text_is_reduced_to_what_rows_share():
+    found, meaning = understood(["DE89 3704 0044 0532 0130 00", "FR7630006000011234567890189"])
+    assert (found, meaning.part) == (["DE", "FR"], "country")
+    found, meaning = understood(["Ann@Example.org", "bob@x.de"])
+    assert (found, meaning.part) == (["example.org", "x.de"], "domain")
+    assert understood(["https://www.a.org/x", "http://b.org"])[0] == ["a.org", "b.org"]
+
+
+def test_ids_are_distinguished_from_quantities_and_free_text():
+    n = 400
+    rng = np.random.default_rng(0)
+    kinds = {
+        "TX": ([f"TX-{i:05}" for i in range(n)], "id"),
+        "uuid": ([f"{i:08x}-0000-4000-8000-000000000000" for i in range(n)], "id"),
+        "row": ([str(i) for i in range(n)], "id"),
+        "account": ([str(x) for x in rng.integers(10**9, 10**10, n)], "id"),
+        "customer_id": ([str(x) for x in rng.permutation(90_000)[:n] + 500], "id"),
+        "cents": ([str(x) for x in rng.permutation(90_000)[:n]], "number"),  # all different, but a quantity
+        "price": ([f"{x:.2f}" for x in rng.lognormal(3, 1, n)], "number"),
+        "branch": ([f"{x:04}" for x in rng.integers(1, 60, n)], "category"),
+        "city": ([["New York", "Rio", "Bad Homburg"][x] for x in rng.integers(0, 3, n)], "category"),
+        "note": ([f"rent of flat {i} " + "please pay " * (i % 3) for i in range(n)], "free text"),
+    }
+    table, meanings = understand([pl.Series(name, cells) for name, (cells, _) in kinds.items()], {}, MISSING)
+    assert {name: meaning.kind for name, meaning in meanings.items()} == {
+        name: kind for name, (_, kind) in kinds.items()
+    }
+    prepared = TablePreparer(meanings=meanings).fit(table)
+    unused = {column.name for column in prepared.columns_ if column.kind == "dropped"}
+    assert unused == {"TX", "uuid", "row", "account", "customer_id", "note"}
+
+
+def test_a_nearly_empty_column_tells_whether_it_is_filled():
+    found, meaning = understood([""] * 498 + ["14.01.2024", "x"])
+    assert (sum(found), meaning.kind) == (2, "filled")
+    assert "2 of 500 rows" in meaning.why
+    column = TablePreparer(meanings={"a": meaning}).fit(pl.DataFrame({"a": found}))
+    new = pl.DataFrame({"a": pl.Series([None, "anything"], dtype=pl.String)})
+    assert column.transform(new).ravel().tolist() == [0, 1]
+
+
+def test_quoted_digits_stay_text():
+    columns = [pl.Series("zip", ["10115", "20095"]), pl.Series("paid", ["12,50 €", "3 €"])]
+    table, _ = understand(columns, {}, None)
+    assert table.rows() == [("10115", 12.5), ("20095", 3.0)]
+
+
+# Overruling
+
+
+def test_people_overrule_what_values_suggest(tmp_path):
+    assert (
+        understood(["3.582", "12.100"], given=dict([parse_column("a=number,decimal=comma")]))[0][0] == 3582.0
+    )
+    assert (
+        understood(["3.582", "12.100"], given=dict([parse_column("a=number,thousands=point")]))[0][0]
+        == 3582.0
+    )
+    assert understood(["09/08/2024"], given=dict([parse_column("a=date,month-first")]))[0] == [
+        dt.date(2024, 9, 8)
+    ]
+    assert understood(["1", "2"], given=dict([parse_column("a=category")]))[0] == ["1", "2"]
+    file = tmp_path / "columns.toml"
+    file.write_text('["due on"]\nkind = "date"\norder = "month-first"\nsince = "a=b"\n[x]\nkind = "drop"\n')
+    assert read_columns(file) == {
+        "due on": {"kind": "date", "since": "a=b", "order": "mdy"},
+        "x": {"kind": "dropped"},
+    }
+    assert parse_column("a=b=number,unit=€") == ("a=b", {"kind": "number", "unit": "€"})
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("amount", "expected NAME=kind"),
+        ("amount=money", "unknown kind 'money'; choose from number, date"),
+        ("amount=number,decimal=dot", "decimal is one of comma, point, not 'dot'"),
+        ("day=date,decimal=comma", "date has no option 'decimal'; choose from since=…, year-first"),
+        ("amount=number,decimal=comma,thousands=comma", "cannot be the same"),
+    ],
+)
+def test_a_wrong_column_option_is_explained(text, match):
+    with pytest.raises(ValueError, match=match):
+        parse_column(text)
+
+
+# Stored in the model
+
+
+def test_score_reads_a_messy_file_as_fit_did(tmp_path):
+    path = tmp_path / "t.csv"
+    lines = ["l;amount;day;due;new;mail;share"]
+    rng = np.random.default_rng(0)
+    for i in range(300):
+        amount = f"{rng.lognormal(6, 2):,.2f}".translate(str.maketrans(",.", ".,"))
+        due = f"{rng.integers(1, 29):02}.{rng.integers(1, 13):02}.2024"
+        new = "ja" if i % 3 else "nein"
+        cells = (
+            int(i < 9),
+            f"{amount} €",
+            f"14.01.2024 {i % 24:02}:30",
+            due,
+            new,
+            f"a{i}@x{i % 4}.de",
+            f"{i % 101} %",
+        )
+        lines.append(";".join(map(str, cells)))
+    path.write_text("\n".join(lines), encoding="utf-8")
+    own = from_table(path, "l")
+    model = fit_table(own, LogisticBaseline(), estimate=False)
+    model.save(tmp_path / "m.dplan")
+    again = type(model).load(tmp_path / "m.dplan")
+    assert again.preparation.columns_ == model.preparation.columns_
+    expected = model.prepare(own.features)
+    for rows in (1, 7, 300):
+        found = [again.prepare(chunk()) for chunk in chunks(path, "csv", rows)]
+        np.testing.assert_array_equal(np.concatenate(found), expected)
+    bad = pl.DataFrame({name: ["1"] for name in model.columns})
+    with pytest.raises(CellError, match="'1' is not a date, day first, but the column was a date column"):
+        again.prepare(bad.with_columns(new=pl.lit("ja")))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "money"},
+        {"decimal": ";"},
+        {"order": "dym"},
+        {"sure": 1},
+        {"why": None},
+        {"more": 1},
+        {"part": "x"},
+    ],
+)
+def test_a_damaged_meaning_is_rejected(change):
+    state = TablePreparer(meanings={"a": Meaning("number")}).fit(pl.DataFrame({"a": [1.0, 2.0]})).to_state()
+    assert TablePreparer.from_state(state)
+    state["columns"][0]["meaning"] |= change
+    with pytest.raises(ValueError, match="not the meaning of a column"):
+        TablePreparer.from_state(state)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(number_columns(), min_size=1, max_size=3), st.sampled_from(list(FORMATS)), st.integers(1, 5))
+def test_whatever_fit_accepts_score_accepts(tmp_path_factory, columns, form, rows):
+    n = min(len(cells) for _, cells in columns)
+    path = tmp_path_factory.mktemp("t") / "t.csv"
+    days = [dt.datetime(2024, 1, 31, 5) + dt.timedelta(days=40 * i, hours=i) for i in range(n)]
+    lines = ["l|day|" + "|".join(f"c{j}" for j in range(len(columns)))]
+    for i in range(n):
+        lines.append(
+            "|".join([str(int(i == 0)), days[i].strftime(form), *(cells[i] for _, cells in columns)])
+        )
+    path.write_text("\n".join(lines), encoding="utf-8")
+    own = from_table(path, "l")
+    model = fit_table(own, LogisticBaseline(), estimate=False)
+    found = [model.prepare(chunk()) for chunk in chunks(path, "csv", rows)]
+    np.testing.assert_array_equal(np.concatenate(found), model.prepare(own.features))
