@@ -65,7 +65,8 @@ def arms(members: Scores, trust: float, exploration: float) -> Iterator[tuple[st
 
     def agents(*without: str) -> Scores:
         kept = {kind: weight for kind, weight in KINDS.items() if kind not in without}
-        return sum(weight * mean[kind] for kind, weight in kept.items()) / sum(kept.values())
+        total: Scores = sum((weight * mean[kind] for kind, weight in kept.items()), np.zeros(()))
+        return total / sum(kept.values())
 
     yield "as it is", agents() + exploration * trust * explored
     for kind in KINDS:

@@ -110,7 +110,7 @@ class Models:
             except FileNotFoundError:  # about to be replaced
                 continue
             except (ModelFileError, OSError) as error:
-                self.problems[name] = str(error)
+                self.problems[name] = f"{path.name}: {error}"
                 yield Change(name, "model not loaded", error=str(error))
                 continue
             self.problems.pop(name, None)
