@@ -62,7 +62,9 @@ def test_the_package_declares_exactly_what_it_imports():
 def test_development_declares_exactly_what_else_is_imported():
     everywhere = set.union(*map(imported, ("tests", "benchmarks", "examples", "studies", "tools")))
     apart = names("integrations")
-    assert everywhere - imported("src") - FOR_AN_EXAMPLE - apart == names("dev") - COMMANDS - IN_THE_DOCS - apart
+    assert (
+        everywhere - imported("src") - FOR_AN_EXAMPLE - apart == names("dev") - COMMANDS - IN_THE_DOCS - apart
+    )
     assert apart <= everywhere
 
 

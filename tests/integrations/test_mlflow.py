@@ -91,8 +91,12 @@ def test_mlflow_models_serve_gives_the_scores_of_dplan_score(model_path, model, 
     ]  # fmt: skip
     rows = new.with_columns(pl.col("day").cast(pl.String)).to_dicts()
     body = json.dumps({"dataframe_records": rows}).encode()
+    # As in an activated environment: MLflow starts uvicorn by its name.
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     with (tmp_path / "log").open("wb") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        server = subprocess.Popen(
+            command, stdout=log, stderr=log, start_new_session=True, env={**os.environ, "PATH": path}
+        )
     try:
         request = urllib.request.Request(
             f"http://127.0.0.1:{port}/invocations", body, {"Content-Type": "application/json"}
@@ -109,7 +113,8 @@ def test_mlflow_models_serve_gives_the_scores_of_dplan_score(model_path, model, 
             except urllib.error.URLError:
                 time.sleep(0.3)
     finally:
-        os.killpg(server.pid, 15)
+        if server.poll() is None:
+            os.killpg(server.pid, 15)
         server.wait(30)
     scores = model.score(new)
     assert [row["score"] for row in answer["predictions"]] == scores.tolist()
