@@ -10,7 +10,7 @@ else
 KERNELS := ARMV8 CORTEXA57 NEOVERSEN1
 endif
 
-.PHONY: demo test test-processors test-lowest soak bench lint clean
+.PHONY: demo test test-processors test-integrations test-lowest soak bench lint clean
 
 demo: .venv/.for-use
 	$(BIN)/dplan demo
@@ -33,6 +33,10 @@ ifeq ($(shell uname -m),x86_64)
 	NUMBA_CPU_NAME=nehalem NUMBA_CPU_FEATURES= $(BIN)/python -m pytest -q tests/kernels
 endif
 
+# MLflow and Spark, which are large and need an older pyarrow, in an environment of their own; Spark needs Java.
+test-integrations: .venv-integrations/.ready
+	.venv-integrations/bin/python -m pytest -W default tests/integrations
+
 # All tests with the oldest versions of every dependency that pyproject.toml allows.
 test-lowest: .venv-lowest/.ready
 	NUMBA_CACHE_DIR=$(CURDIR)/.venv-lowest/kernels .venv-lowest/bin/python -m pytest -n 2
@@ -50,7 +54,7 @@ lint: .venv/.for-development
 	$(BIN)/mypy
 
 clean:
-	rm -rf .venv .venv-lowest .mypy_cache .pytest_cache .ruff_cache .hypothesis demo-output
+	rm -rf .venv .venv-integrations .venv-lowest .mypy_cache .pytest_cache .ruff_cache .hypothesis demo-output
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:
@@ -67,4 +71,9 @@ clean:
 .venv-lowest/.ready: pyproject.toml constraints/lowest.txt
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --constraint constraints/lowest.txt --editable '.[dev]'
+	touch $@
+
+.venv-integrations/.ready: pyproject.toml constraints/integrations.txt
+	$(PYTHON) -m venv .venv-integrations
+	.venv-integrations/bin/python -m pip install --quiet --constraint constraints/integrations.txt --editable '.[integrations]'
 	touch $@

@@ -19,6 +19,7 @@ DISTRIBUTIONS = {
 OURS = {"dplan", "tests", "benchmarks", "studies", "tools", "stable_baselines"}
 NEW_IN_PYTHON = {"compression"}  # from 3.14 on
 COMMANDS = {"ruff", "mypy", "pytest-xdist"}  # used by the Makefile, imported nowhere
+APART = {"spark", "mlflow", "integrations"}  # extras that are installed in an environment of their own
 FOR_AN_EXAMPLE = {"torch", "stable-baselines3"}  # not in an extra; the example's test is skipped without them
 
 
@@ -55,13 +56,15 @@ def pins(file: str) -> dict[str, Requirement]:
 
 
 def test_the_package_declares_exactly_what_it_imports():
-    extras = set(declared()) - {"dev"}
+    extras = set(declared()) - {"dev", "integrations"}
     assert imported("src") == names(*extras)
 
 
 def test_development_declares_exactly_what_else_is_imported():
     everywhere = set.union(*map(imported, ("tests", "benchmarks", "examples", "studies", "tools")))
-    assert everywhere - imported("src") - FOR_AN_EXAMPLE == names("dev") - COMMANDS
+    apart = names("integrations")
+    assert everywhere - imported("src") - FOR_AN_EXAMPLE - apart == names("dev") - COMMANDS - apart
+    assert apart <= everywhere
 
 
 def test_every_requirement_has_one_lower_bound():
@@ -75,13 +78,14 @@ def test_the_lowest_versions_are_those_in_pyproject():
 
 
 def test_ci_pins_every_requirement_to_a_version_that_is_allowed():
-    found = pins("ci.txt")
-    for requirement in (r for group in declared().values() for r in group):
-        (pin,) = found[canonicalize_name(requirement.name)].specifier
+    found = {file: pins(file) for file in ("ci.txt", "integrations.txt")}
+    for extra, requirement in ((extra, r) for extra, group in declared().items() for r in group):
+        file = "integrations.txt" if extra in APART else "ci.txt"
+        (pin,) = found[file][canonicalize_name(requirement.name)].specifier
         assert requirement.specifier.contains(pin.version), "run  python tools/constraints.py ci"
 
 
-@pytest.mark.parametrize("file", ["ci.txt", "lowest.txt"])
+@pytest.mark.parametrize("file", ["ci.txt", "integrations.txt", "lowest.txt"])
 def test_constraints_hold_on_any_machine(file):
     for name, pin in pins(file).items():
         (specifier,) = pin.specifier

@@ -20,7 +20,7 @@ FLOORS = (
     {"metrics", "gym", "explain"},
     {"tables"},
     {"datasets"},
-    {"benchmark", "review", "serving"},
+    {"benchmark", "mlflow", "review", "serving", "spark"},
     {"cli"},
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

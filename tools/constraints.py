@@ -1,14 +1,15 @@
-"""Write the version constraints of the two environments that the tests run in.
+"""Write the version constraints of the environments that the tests run in.
 
-    python tools/constraints.py lowest    the lower bounds in pyproject.toml
-    python tools/constraints.py ci        what is installed in this environment, after its tests have passed
+    python tools/constraints.py lowest          the lower bounds in pyproject.toml
+    python tools/constraints.py ci              what is installed in this environment, after its tests have passed
+    python tools/constraints.py integrations    the same, in the environment of `make test-integrations`
 
-Both are for  pip install -c constraints/….txt -e '.[dev]'.
+They are for  pip install -c constraints/….txt -e '.[dev]'  or, the last one,  '.[integrations]'.
 """
 
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -39,10 +40,10 @@ def lowest() -> str:
     )
 
 
-def installed() -> str:
-    """Return the installed versions of everything that development needs, directly or not."""
+def installed(*roots: Requirement) -> str:
+    """Return the installed versions of everything that some requirements need, directly or not."""
     found: dict[str, str] = {}
-    queue = [Requirement("dplan-ad[dev]"), EXAMPLE_NEEDS]
+    queue = list(roots)
     done: set[tuple[str, frozenset[str]]] = set()
     while queue:
         requirement = queue.pop()
@@ -70,9 +71,13 @@ def _lines(constraints: Iterator[str]) -> str:
 
 
 def main(which: str) -> None:
-    """Write one of the two files."""
-    write = {"lowest": lowest, "ci": installed}[which]
-    (FOLDER / f"{which}.txt").write_text(write(), encoding="utf-8")
+    """Write one of the files."""
+    write: dict[str, Callable[[], str]] = {
+        "lowest": lowest,
+        "ci": lambda: installed(Requirement("dplan-ad[dev]"), EXAMPLE_NEEDS),
+        "integrations": lambda: installed(Requirement("dplan-ad[integrations]")),
+    }
+    (FOLDER / f"{which}.txt").write_text(write[which](), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,102 @@
+"""Score Spark data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from dplan.tables.model import TableModel
+from dplan.tables.parts import reasons_for
+from dplan.tables.workers import loaded_model
+from dplan.tables.writing import output_names
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["score"]
+
+_OURS = {"score": "double", "percentile": "double", "alert": "boolean", "reasons": "string"}
+
+
+def score(
+    frame: DataFrame,
+    model: str | Path | bytes,
+    *,
+    keep: Sequence[str] | None = None,
+    threshold: float | None = None,
+    explain: bool = False,
+) -> DataFrame:
+    """Score a Spark data frame, on the executors.
+
+    The scores are those of ``dplan score``, to the last bit. Rows travel as Arrow batches, so numbers, text, dates,
+    timestamps (in UTC) and missing values arrive as they are. Each Python worker loads the model once; if a worker
+    dies, Spark scores its partition again. dplan must be installed on the executors.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+        The rows.
+    model : path or bytes
+        The model file, which is sent to the executors.
+    keep : sequence of str, optional
+        Columns to copy; all by default.
+    threshold : float, optional
+        Make rows with at least this score alerts; None for the model's threshold.
+    explain : bool, default=False
+        Add the reasons for each alert.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        The copied columns, "score", "percentile", "alert" and, with `explain`, "reasons". If a copied column has one of
+        these names, ours is called "dplan_score", and so on. As always in Spark, rows are scored when they are needed.
+    """
+    content = model if isinstance(model, bytes) else Path(model).read_bytes()
+    found = TableModel.load(content)
+    found.check_columns(frame.columns)
+    kept = list(frame.columns if keep is None else dict.fromkeys(keep))
+    for name in kept:
+        if name not in frame.columns:
+            raise ValueError(f"cannot keep column {name!r}: not in the frame")
+    names = output_names(kept, [ours for ours in _OURS if explain or ours != "reasons"])
+    schema = frame.select([f"`{_quoted(name)}`" for name in kept]).schema
+    for ours, name in names.items():
+        schema = schema.add(name, _OURS[ours])
+    needed = [f"`{_quoted(name)}`" for name in dict.fromkeys([*kept, *found.columns])]
+    limit = found.threshold if threshold is None else threshold
+    work = partial(_scored, content=content, kept=kept, names=names, threshold=limit)
+    return frame.select(needed).mapInArrow(work, schema)
+
+
+def _scored(
+    batches: Iterable[Any], content: bytes, kept: list[str], names: dict[str, str], threshold: float
+) -> Iterator[Any]:
+    """Score Arrow batches, in a Python worker of an executor."""
+    model = loaded_model(content)
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        table = pl.DataFrame(pl.from_arrow(batch.select(model.columns)))
+        scores = model.score(table)
+        alerts = scores >= threshold
+        ours = {
+            "score": pl.Series(scores),
+            "percentile": pl.Series(model.percentile(scores)),
+            "alert": pl.Series(alerts),
+        }
+        if "reasons" in names:
+            ours["reasons"] = pl.Series(reasons_for(model, table, alerts), dtype=pl.String)
+        batch = batch.select(kept)
+        for name, values in ours.items():
+            # Spark's own type of strings; that of polars is another.
+            array = values.to_arrow(compat_level=pl.CompatLevel.oldest())
+            batch = batch.append_column(names[name], array.cast("string") if name == "reasons" else array)
+        yield batch
+
+
+def _quoted(name: str) -> str:
+    return name.replace("`", "``")
