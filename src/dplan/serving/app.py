@@ -62,7 +62,7 @@ class Service:
         self._scoring, self._explaining = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
         self._rows_explaining = 0
         self._metrics = Metrics(lambda: self.models.current)
-        self.models = Models(source, limits, self._scoring, self._metrics.batch)
+        self.models = Models(source, limits, self._scoring, self._metrics.scored)
         self.refresh()
         starlette = Starlette(
             routes=self._routes(),
@@ -226,7 +226,6 @@ class Service:
             return error_response(422, " ".join(str(error).split()))
         except ClientDisconnect:
             return error_response(DISCONNECTED, "the client has left")
-        self._metrics.scored(served.name, found)
         return json_response(response(served, found))
 
     async def _explain(self, served: Served, rows: Rows) -> Scored:
@@ -241,7 +240,9 @@ class Service:
         self._rows_explaining += rows.height
         try:
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._explaining, explain, served.batcher.layout, rows)
+            found = await loop.run_in_executor(self._explaining, explain, served.batcher.layout, rows)
+            self._metrics.scored(served.name, [found])
+            return found
         finally:
             self._rows_explaining -= rows.height
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
 from dplan.serving.rows import Layout, Rows
@@ -17,6 +17,8 @@ from dplan.serving.scoring import Scored, score
 __all__ = ["Batcher", "QueueFullError"]
 
 _BATCH_ROWS = 10_000
+
+Results = Sequence[Scored | Exception]
 
 
 class QueueFullError(Exception):
@@ -35,11 +37,11 @@ class Batcher:
     max_waiting : int
         Rows that may wait; more are refused.
     observe : callable
-        Called with the number of rows of each batch.
+        Called with the results of each batch.
     """
 
     def __init__(
-        self, layout: Layout, pool: Executor, max_waiting: int, observe: Callable[[int], object]
+        self, layout: Layout, pool: Executor, max_waiting: int, observe: Callable[[Results], object]
     ) -> None:
         self.layout = layout
         self.rows_waiting = 0
@@ -67,13 +69,13 @@ class Batcher:
                 batch.append(self._waiting.popleft())
                 n_rows += batch[-1][0].height
             self.rows_waiting -= n_rows
-            self._observe(n_rows)
             try:
                 results = await loop.run_in_executor(
                     self._pool, score, self.layout, [rows for rows, _ in batch]
                 )
             except Exception as error:  # a bug: the requests fail, later ones are served
                 results = [error] * len(batch)
+            self._observe(results)
             for (_, future), result in zip(batch, results, strict=True):
                 if future.done():  # its client has left
                     continue

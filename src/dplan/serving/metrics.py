@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessColl
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from dplan.serving.batching import Results
 from dplan.serving.models import Served
 from dplan.serving.scoring import Scored
 
@@ -56,20 +57,21 @@ class Metrics:
         self._requests.labels(endpoint, status).inc()
         self._seconds.labels(endpoint).observe(seconds)
 
-    def scored(self, model: str, found: Scored) -> None:
-        """Count the scored rows of a request."""
-        self._rows.labels(model).inc(len(found.score))
-        self._alerts.labels(model).inc(int(found.alert.sum()))
+    def scored(self, model: str, results: Results) -> None:
+        """Count the rows of requests that were scored together."""
+        found = [result for result in results if isinstance(result, Scored)]
+        if not found:
+            return
+        percentiles = np.concatenate([result.percentile for result in found])
+        self._batches.observe(len(percentiles))
+        self._rows.labels(model).inc(len(percentiles))
+        self._alerts.labels(model).inc(int(np.concatenate([result.alert for result in found]).sum()))
         counts, total = self._percentiles.get(model, (np.zeros(len(_PERCENTILES), dtype=np.int64), 0.0))
-        places = np.searchsorted(_PERCENTILES, found.percentile)
+        places = np.searchsorted(_PERCENTILES, percentiles)
         self._percentiles[model] = (
             counts + np.bincount(places, minlength=len(_PERCENTILES)),
-            total + float(found.percentile.sum()),
+            total + float(percentiles.sum()),
         )
-
-    def batch(self, rows: int) -> None:
-        """Count a batch."""
-        self._batches.observe(rows)
 
     def changed(self, event: str) -> None:
         """Count a model that was loaded, replaced, removed or could not be loaded."""

@@ -6,11 +6,12 @@ import hashlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from dplan.exceptions import ModelFileError
 from dplan.explain.explanation import effects
-from dplan.serving.batching import Batcher
+from dplan.serving.batching import Batcher, Results
 from dplan.serving.rows import Layout
 from dplan.tables.model import TableModel
 
@@ -79,11 +80,11 @@ class Models:
     pool : Executor
         Where rows are scored.
     observe : callable
-        Called with the number of rows of each batch.
+        Called with the name of the model and the results of each batch.
     """
 
     def __init__(
-        self, source: Path, limits: Limits, pool: Executor, observe: Callable[[int], object]
+        self, source: Path, limits: Limits, pool: Executor, observe: Callable[[str, Results], object]
     ) -> None:
         self._source, self._limits, self._pool, self._observe = source, limits, pool, observe
         self._states: dict[str, tuple[int, ...]] = {}
@@ -129,5 +130,6 @@ class Models:
         rows = model.background[:_WARM_UP]
         model.detector.anomaly_score(rows)
         effects(model.detector, rows[:1], model.background)
-        batcher = Batcher(Layout(model, self._limits.rows), self._pool, self._limits.waiting, self._observe)
+        layout, observe = Layout(model, self._limits.rows), partial(self._observe, name)
+        batcher = Batcher(layout, self._pool, self._limits.waiting, observe)
         return Served(name, hashlib.sha256(content).hexdigest(), model, batcher)

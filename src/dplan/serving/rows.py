@@ -20,7 +20,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan.exceptions import CellError, shown
+from dplan._kernels.perceptron import Floats
 from dplan.tables.chunks import Chunk, chunks
+from dplan.tables.few_rows import FewRows
 from dplan.tables.model import TableModel
 
 __all__ = ["Layout", "Rows", "Table"]
@@ -71,18 +73,17 @@ class Layout:
     >>> table = pl.DataFrame({"amount": [*range(100), 900, 950], "fraud": [0] * 100 + [1, 1]})
     >>> layout = Layout(fit_table(from_table(table, label="fraud"), LogisticBaseline()), max_rows=10)
     >>> one, two = layout.read([{"amount": 10}]), layout.read({"amount": [920, None]})
-    >>> layout.together([one, two])["amount"].to_list()
-    [10.0, 920.0, nan]
+    >>> layout.prepared([one, two]).shape
+    (3, 1)
     """
 
     def __init__(self, model: TableModel, max_rows: int) -> None:
         self.model = model
         self.max_rows = max_rows
-        columns = model.preparation.columns_
-        self.numbers = [column.name for column in columns if column.kind in ("number", "flag")]
-        self.texts = [column.name for column in columns if column.kind in ("date", "text")]
-        self._dropped = [column.name for column in columns if column.kind == "dropped"]
-        self._numbers_of, self._texts_of = _getter(self.numbers), _getter(self.texts)
+        self._prepare = FewRows(model.preparation)
+        self._numbers, self._texts = self._prepare.numbers, self._prepare.texts
+        self._dropped = [column.name for column in model.preparation.columns_ if column.kind == "dropped"]
+        self._numbers_of, self._texts_of = _getter(self._numbers), _getter(self._texts)
 
     def read(self, table: Table, *, exactly: bool = False) -> Rows:
         """Read rows given as JSON values.
@@ -121,15 +122,14 @@ class Layout:
         self.model.check_columns(table.columns)
         return _alone(Chunk(lambda: table, pieces[0].place), table.height)
 
-    def together(self, parts: Sequence[Rows]) -> pl.DataFrame:
-        """Return the rows of several requests as one table."""
-        numbers = np.asfortranarray(np.concatenate([rows.numbers for rows in parts]))
-        columns = [pl.Series(name, numbers[:, j]) for j, name in enumerate(self.numbers)]
-        for j, name in enumerate(self.texts):
-            values = chain.from_iterable(rows.texts[j] for rows in parts)
-            columns.append(pl.Series(name, list(values), dtype=pl.String))
-        columns += [pl.Series(name, [None] * len(numbers), dtype=pl.Null) for name in self._dropped]
-        return pl.DataFrame(columns)
+    def prepared(self, parts: Sequence[Rows]) -> Floats:
+        """Return the rows of several requests as features."""
+        numbers = parts[0].numbers if len(parts) == 1 else np.concatenate([rows.numbers for rows in parts])
+        texts = {
+            name: list(chain.from_iterable(rows.texts[j] for rows in parts))
+            for j, name in enumerate(self._texts)
+        }
+        return self._prepare(numbers, texts)
 
     def _check_height(self, height: int) -> None:
         if height == 0:
@@ -156,13 +156,13 @@ class Layout:
 
     def _plain_columns(self, columns: Mapping[str, Any], height: int) -> Rows | None:
         self.model.check_columns(list(columns))
-        for names, plain in ((self.numbers, _PLAIN_NUMBERS), (self.texts, _PLAIN_TEXTS)):
+        for names, plain in ((self._numbers, _PLAIN_NUMBERS), (self._texts, _PLAIN_TEXTS)):
             if not all(plain.issuperset(map(type, columns[name])) for name in names):
                 return None
-        numbers = np.empty((height, len(self.numbers)), dtype=np.float64, order="F")
-        for j, name in enumerate(self.numbers):
+        numbers = np.empty((height, len(self._numbers)), dtype=np.float64, order="F")
+        for j, name in enumerate(self._numbers):
             numbers[:, j] = columns[name]
-        return Rows(height, numbers, [columns[name] for name in self.texts])
+        return Rows(height, numbers, [columns[name] for name in self._texts])
 
     def _as_json_lines(self, records: Sequence[Any]) -> Rows:
         for row, record in enumerate(records):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import numpy as np
 import polars as pl
@@ -35,19 +36,18 @@ def score(layout: Layout, requests: Sequence[Rows]) -> list[Scored | Exception]:
     for place, rows in enumerate(requests):
         if rows.alone is not None:
             try:
-                results[place] = _scored(layout, _read(rows), rows)
+                results[place] = _alone(layout, rows)[0]
             except INVALID as error:
                 results[place] = error
     places = [place for place, rows in enumerate(requests) if rows.alone is None]
     while places:
         parts = [requests[place] for place in places]
-        ends = np.cumsum([rows.height for rows in parts])
+        ends = list(accumulate(rows.height for rows in parts))
         try:
-            found = _scored(layout, layout.together(parts))
+            found = _scored(layout, layout.model.detector.anomaly_score(layout.prepared(parts)))
         except (CellError, NonFiniteScoreError) as error:  # leave out the request with this row
-            owner = int(np.searchsorted(ends, error.row, side="right"))
-            before = int(ends[owner]) - parts[owner].height
-            results[places.pop(owner)] = _renumbered(error, before)
+            owner = bisect_right(ends, error.row)
+            results[places.pop(owner)] = _renumbered(error, ends[owner] - parts[owner].height)
         except INVALID as error:
             if len(places) == 1:
                 results[places[0]] = error
@@ -65,19 +65,19 @@ def score(layout: Layout, requests: Sequence[Rows]) -> list[Scored | Exception]:
 
 def explain(layout: Layout, rows: Rows) -> Scored:
     """Score the rows of one request and give the reasons for each row."""
-    table = _read(rows)
-    found = _scored(layout, table, rows)
-    return Scored(found.score, found.percentile, found.alert, layout.model.reasons(table))
+    found, table = _alone(layout, rows)
+    return replace(found, reasons=layout.model.reasons(table))
 
 
-def _read(rows: Rows) -> pl.DataFrame:
+def _alone(layout: Layout, rows: Rows) -> tuple[Scored, pl.DataFrame]:
+    """Score rows that cannot be put together with others; return their table too."""
     assert rows.alone is not None
-    return rows.alone()
+    table = rows.alone()
+    with rows.alone.located():
+        return _scored(layout, layout.model.score(table)), table
 
 
-def _scored(layout: Layout, table: pl.DataFrame, rows: Rows | None = None) -> Scored:
-    with nullcontext() if rows is None or rows.alone is None else rows.alone.located():
-        scores = layout.model.score(table)
+def _scored(layout: Layout, scores: NDArray[np.float64]) -> Scored:
     return Scored(scores, layout.model.percentile(scores), scores >= layout.model.threshold)
 
 
