@@ -142,17 +142,18 @@ class Layout:
     def _plain_records(self, records: Sequence[Any]) -> Rows | None:
         """Read records that have all columns, with values of the expected types; None for others."""
         try:
-            numbers = [self._numbers_of(record) for record in records]
-            texts = [self._texts_of(record) for record in records]
+            numbers = list(chain.from_iterable(map(self._numbers_of, records)))
+            texts = list(map(self._texts_of, records)) if self._texts else []
             if self._dropped and not all(name in record for record in records for name in self._dropped):
                 return None
         except (KeyError, TypeError):
             return None
-        plain = _PLAIN_NUMBERS.issuperset(map(type, chain.from_iterable(numbers)))
+        plain = _PLAIN_NUMBERS.issuperset(map(type, numbers))
         if not plain or not _PLAIN_TEXTS.issuperset(map(type, chain.from_iterable(texts))):
             return None
         by_column = [list(values) for values in zip(*texts, strict=True)]
-        return Rows(len(records), np.array(numbers, dtype=np.float64), by_column)
+        values = np.array(numbers, dtype=np.float64).reshape(len(records), len(self._numbers))
+        return Rows(len(records), values, by_column)
 
     def _plain_columns(self, columns: Mapping[str, Any], height: int) -> Rows | None:
         self.model.check_columns(list(columns))
