@@ -37,6 +37,6 @@ def test_a_recipe_runs(block, model_path, table, tmp_path):
     }
     done = subprocess.run(
         [sys.executable, "-c", block], cwd=tmp_path, env=environment, capture_output=True, text=True,
-        timeout=300, check=False,
+        timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
