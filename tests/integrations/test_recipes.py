@@ -1,4 +1,4 @@
-"""The blocks of the page about production that need Spark or MLflow run as written."""
+"""The blocks of the page about production that need Spark, MLflow or Ray run as written."""
 
 import os
 import re
@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 
+import polars as pl
 import pytest
 
 from tests.conftest import PROJECT
@@ -18,13 +19,14 @@ BLOCKS = re.findall(r"^```py\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
 
 
 def test_there_are_recipes():
-    for library in ("dplan.spark", "dplan.mlflow"):
+    for library in ("dplan.spark", "dplan.mlflow", "ray.data"):
         assert any(library in block for block in BLOCKS)
 
 
-@pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: re.search(r"import (\S+)", block)[1])
-def test_a_recipe_runs(block, model_path, table, tmp_path):
+def test_a_recipe_runs(block, model_path, model, table, tmp_path):
+    if "pyspark" in block and shutil.which("java") is None:
+        pytest.skip("Spark needs Java")
     shutil.copy(model_path, tmp_path / "payments.dplan")
     for number in range(4):
         table[number::4].drop("verdict").write_parquet(tmp_path / f"part-{number}.parquet")
@@ -34,9 +36,14 @@ def test_a_recipe_runs(block, model_path, table, tmp_path):
         **inherited,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
+        "RAY_USAGE_STATS_ENABLED": "0",
     }
     done = subprocess.run(
         [sys.executable, "-c", block], cwd=tmp_path, env=environment, capture_output=True, text=True,
         timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
+    new, scores = table.drop("verdict"), model.score(table).tolist()
+    for written in tmp_path.glob("scored-by-*"):
+        found = new.select("payment").join(pl.read_parquet(written / "*.parquet"), on="payment", how="left")
+        assert found["score"].to_list() == scores

@@ -24,7 +24,7 @@ def messy(tmp_path_factory):
         amount = f"{rng.lognormal(3 + bad, 1):.2f}".replace(".", ",")
         note = f"call {i} back" if rng.random() < (0.4 if bad else 0.004) else ""
         lines.append(
-            f"{amount} €;{rng.integers(13, 29)}.0{rng.integers(1, 9)}.2024;{rng.choice(['yes', 'no'])};{note};{int(bad)}"
+            f"{amount} €;{rng.integers(13, 29)}.0{rng.integers(1, 9)}.2024;{rng.choice(['yes', 'no'])};{note};{bad:d}"
         )
     folder = tmp_path_factory.mktemp("messy")
     (folder / "t.csv").write_text("\n".join(lines), encoding="utf-8")

@@ -19,8 +19,8 @@ import orjson
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan.exceptions import CellError, shown
 from dplan._kernels.perceptron import Floats
+from dplan.exceptions import CellError, shown
 from dplan.tables.chunks import Chunk, chunks
 from dplan.tables.few_rows import FewRows
 from dplan.tables.model import TableModel

@@ -279,7 +279,9 @@ def as_fitted(column: Column, series: pl.Series) -> pl.Series:
         )
     if column.kind != "date":
         numbers = series.cast(pl.String).cast(pl.Float64, strict=False)
-        if numbers.null_count() == series.null_count():  # plain numbers, as nearly always: a quick way for few rows
+        if (
+            numbers.null_count() == series.null_count()
+        ):  # plain numbers, as nearly always: a quick way for few rows
             return numbers
     texts = series.cast(pl.String).str.strip_chars()
     if column.kind == "date":
