@@ -9,7 +9,8 @@ from dplan.exceptions import CellError
 
 __all__ = ["SMALL_INTEGERS", "Kind", "as_numbers", "check_values", "for_each_column", "kind_of"]
 
-One, Result = TypeVar("One"), TypeVar("Result")
+One = TypeVar("One")
+Result = TypeVar("Result")
 
 Kind = Literal["number", "flag", "date", "text", "dropped"]
 
