@@ -1,4 +1,4 @@
-"""The blocks of the page about production that need Spark, MLflow or Ray run as written."""
+"""The blocks of the page about production that need Spark or MLflow run as written."""
 
 import os
 import re
@@ -19,7 +19,7 @@ BLOCKS = re.findall(r"^```py\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
 
 
 def test_there_are_recipes():
-    for library in ("dplan.spark", "dplan.mlflow", "ray.data"):
+    for library in ("dplan.spark", "dplan.mlflow"):
         assert any(library in block for block in BLOCKS)
 
 
@@ -36,7 +36,6 @@ def test_a_recipe_runs(block, model_path, model, table, tmp_path):
         **inherited,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
-        "RAY_USAGE_STATS_ENABLED": "0",
     }
     done = subprocess.run(
         [sys.executable, "-c", block], cwd=tmp_path, env=environment, capture_output=True, text=True,
