@@ -23,7 +23,9 @@ from dplan.review.rows import TableFile
 
 __all__ = ["Worker"]
 
-_NICENESS = 5  # of a refit, because verdicts and the page come first; while the table is opened, there are none
+_NICENESS = (
+    5  # of a refit, because verdicts and the page come first; while the table is opened, there are none
+)
 
 
 class Worker:
