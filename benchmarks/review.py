@@ -49,18 +49,8 @@ def _opened(model: Path, table: Path, folder: Path) -> None:
 
 
 def _scored(model: Path, table: Path, folder: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "dplan",
-        "score",
-        str(table),
-        "-m",
-        str(model),
-        "--overwrite",
-        "-o",
-        str(folder / "scored.parquet"),
-    ]
+    options = ["-m", str(model), "-o", str(folder / "scored.parquet"), "--overwrite"]
+    command = [sys.executable, "-m", "dplan", "score", str(table), *options]
     subprocess.run(command, check=True, capture_output=True)
 
 

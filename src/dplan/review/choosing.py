@@ -86,7 +86,7 @@ def explored_share(judged: Sequence[Judged], found_by_explorers: Collection[int]
 
 
 def trust_in_first(judged: Sequence[Judged]) -> float:
-    """Return how much the ranking of the first model counts: the share of anomalies among the latest verdicts.
+    """Return how much the ranking of the first model counts: the share of anomalies among the last ten verdicts.
 
     A refit knows the verdicts, but has seen fewer rows than the first training. As long as the top of the queue is
     right, there is no reason to leave the first ranking.
@@ -96,12 +96,14 @@ def trust_in_first(judged: Sequence[Judged]) -> float:
     >>> trust_in_first([Judged(1, "fraud"), Judged(2, "")]), trust_in_first([])
     (0.5, 0.0)
     """
-    recent = [bool(name) for _, name in judged][-_RECENT:]
+    recent = [bool(name) for _, name in judged][-BATCH:]
     return sum(recent) / len(recent) if recent else 0.0
 
 
 def blended(scores: NDArray[np.float64], first: NDArray[np.float64], trust: float) -> NDArray[np.float64]:
     """Return scores by which rows come first that rank high now and, as far as it is trusted, in the first ranking.
+
+    Ranks are those among the rows that wait, so a row that is now at the very top stays near it.
 
     Examples
     --------

@@ -207,14 +207,14 @@ class Engine:
         novelty = self._explorer.anomaly_score(prepared)[waiting]
         share = explored_share(judged, set(self._explored.tolist()))
         trust = trust_in_first(judged) if self.base.detector.uses_labels else 0.0
-        suspicion = blended(scores, self._first, trust)[rows][waiting]
+        asked = rows[waiting]
+        suspicion = blended(scores[asked], self._first[asked], trust)
         order, explored = asking_order(suspicion, prepared[waiting], novelty, share)
         uncertainty = getattr(model.detector, "uncertainty", None)
         disagreement = np.empty(0) if uncertainty is None else uncertainty(prepared)
         with TemporaryDirectory() as folder:
             model.save(Path(folder) / "model.dplan")
             digest = digest_of((Path(folder) / "model.dplan").read_bytes())
-        asked = rows[waiting]
         return Round(
             number, model, digest, scores, pool, rows, asked[order], asked[explored], groups, disagreement
         )

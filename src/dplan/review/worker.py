@@ -23,7 +23,9 @@ from dplan.review.rows import TableFile
 
 __all__ = ["Worker"]
 
-_NICENESS = 5  # verdicts and the page come first
+_NICENESS = (
+    5  # of a refit, because verdicts and the page come first; while the table is opened, there are none
+)
 
 
 class Worker:
@@ -117,8 +119,6 @@ def main() -> None:
     """Answer jobs from standard input until it ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # nothing else may write to the pipe
-    with suppress(AttributeError, OSError):
-        os.nice(_NICENESS)
     jobs = (json.loads(line) for line in sys.stdin)
 
     def answer(**message: Any) -> None:
@@ -143,6 +143,8 @@ def main() -> None:
             if "wanted" in job:
                 made = engine.open({tuple(row) for row in job["wanted"]}, progress)
             else:
+                with suppress(AttributeError, OSError):
+                    os.nice(_NICENESS - os.nice(0))
                 made = engine.refit([Judged(*one) for one in job["judged"]], job["number"], progress)
             made.save(Path(job["folder"]))
             answer(done=True)

@@ -28,7 +28,7 @@ function stop(state) {
 }
 
 function chart(curve) {
-  const most = Math.max(...curve.found, ...curve.without, 1), end = curve.looked_at.at(-1);
+  const most = Math.ceil(Math.max(...curve.found, ...curve.without, 1)), end = curve.looked_at.at(-1);
   const x = (n) => LEFT + ((WIDTH - LEFT - 6) * n) / end, y = (n) => HEIGHT - BOTTOM - ((HEIGHT - BOTTOM - 8) * n) / most;
   const line = (values) => `M${x(0).toFixed(1)} ${y(0).toFixed(1)}` +
     values.map((value, i) => `L${x(curve.looked_at[i]).toFixed(1)} ${y(value).toFixed(1)}`).join("");
