@@ -27,7 +27,7 @@ from dplan.detectors._isolation import labelled_or_pseudo_anomalies
 from dplan.detectors._members import (
     COLD_EXPLORERS,
     EXPLORERS,
-    KINDS,
+    REPEATS,
     Explored,
     Explorers,
     Member,
@@ -36,6 +36,7 @@ from dplan.detectors._members import (
     draw_rows,
     explored,
     grown_forest,
+    plausible,
     randomised_trees,
     standardised,
 )
@@ -78,11 +79,12 @@ class DPLANEnsemble(FittedEnsemble):
     the agent's embedding cannot see what the embedding has not learned. Therefore:
 
     - Every agent draws its own unlabelled rows, uniformly.
-    - A quarter of the agents' score comes from networks, DPLAN's own, which learn slowly or fast.
+    - A part of the agents' score comes from networks, DPLAN's own, which learn slowly or fast.
     - The rest comes from trees: if rows are drawn uniformly, the next row does not depend on the action, so the action
       value is the expected reward and can be learned directly. Boosted trees learn most from large tables and many
       labels; randomised trees, each from all labels and a few unlabelled rows, learn most from few labels, and are
-      hardly misled by hidden anomalies.
+      hardly misled by hidden anomalies. A first round of them finds rows that look like known anomalies; the second
+      does not take these for normal.
     - Two explorers of the raw features add a score for rare rows, without labels: the distance to the nearest
       neighbours among unlabelled rows, and an isolation forest. The less they find of the known anomalies, the less
       they count, down to half.
@@ -91,8 +93,9 @@ class DPLANEnsemble(FittedEnsemble):
 
     Parameters
     ----------
-    n_agents : int, default=4
-        Agents of each of the four kinds. More agents give better results and take longer.
+    n_agents : int, default=2
+        Agents of each kind; twice as many of randomised trees. More agents give slightly better results and take
+        longer.
     hidden_units : int, default=20
         ReLU units of a network agent.
     n_steps, warmup_steps : int, default=20000, 10000
@@ -152,9 +155,9 @@ class DPLANEnsemble(FittedEnsemble):
     True
     """
 
-    version = 2
+    version = 3
 
-    n_agents: int = 4
+    n_agents: int = 2
     hidden_units: int = 20
     n_steps: int = 20_000
     warmup_steps: int = 10_000
@@ -173,7 +176,7 @@ class DPLANEnsemble(FittedEnsemble):
         check_n_jobs(self.n_jobs)
 
     def _expected_rounds(self) -> int:
-        return len(KINDS) * int(self.n_agents)
+        return sum(REPEATS.values()) * int(self.n_agents)
 
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> Indices:
         return self._train(X, labels, rng, [])
@@ -201,15 +204,17 @@ class DPLANEnsemble(FittedEnsemble):
         # Results are collected in the order of submission, so threads do not affect them.
         with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as pool:
             exploring = pool.submit(explored, Explorers(neighbours, *forest), known, normal, reference)
-            train_one = partial(
-                self._member, X, Verdicts(anomalies, checked, unlabelled), exploring, earlier, stop
+            verdicts = Verdicts(anomalies, checked, unlabelled)
+            cleaning = pool.submit(
+                self._cleaned, verdicts, exploring, np.random.default_rng(rng.integers(2**63))
             )
+            train_one = partial(self._member, X, verdicts, exploring, cleaning, earlier, stop)
             # Without known anomalies, agents know nothing that explorers do not.
             running = [pool.submit(train_one, job) for job in (jobs[:1] if cold else jobs)]
             try:
                 for finished in running:
                     # Wait briefly: with polars' signal handlers, Ctrl-C is only handled between waits.
-                    needed: list[Future[Any]] = [exploring, finished]
+                    needed: list[Future[Any]] = [exploring, cleaning, finished]
                     while wait(needed, timeout=0.2).not_done:
                         pass
                     agents.append(finished.result())
@@ -235,25 +240,27 @@ class DPLANEnsemble(FittedEnsemble):
     def _jobs(self, rng: np.random.Generator) -> Iterator[Job]:
         """List the agents; kinds alternate, so that a stopped fit has some of each."""
         for number in range(int(self.n_agents)):
-            for kind in KINDS:
-                yield Job(kind, number, np.random.default_rng(rng.integers(2**63)))
+            for kind, count in REPEATS.items():
+                for _ in range(count):
+                    yield Job(kind, number, np.random.default_rng(rng.integers(2**63)))
 
     def _member(
         self,
         X: NDArray[np.floating],
         verdicts: Verdicts,
         exploring: Future[Explored],
+        cleaning: Future[Indices],
         earlier: Sequence[Floats],
         stop: Event,
         job: Job,
     ) -> Member:
         """Train one agent."""
-        known = np.concatenate([verdicts.anomalies, verdicts.checked])
-        confidence = self._confidence_in(known)
-        labels = np.repeat([1, -1], [len(verdicts.anomalies), len(verdicts.checked)])
         if job.kind not in _SPEEDS:
-            trees = self._trees(job, exploring.result(), labels, confidence)
-            return standardised(job.kind, None, trees, sum_of_leaves(trees, exploring.result().reference))
+            found = exploring.result()
+            rows = cleaning.result() if job.kind == "randomised" else np.arange(len(found.reference))
+            trees = self._trees(job.kind, verdicts, found, rows, job.rng)
+            return standardised(job.kind, None, trees, sum_of_leaves(trees, found.reference))
+        known, labels, confidence = self._known(verdicts)
         drawn = _some(verdicts.unlabelled, _NETWORK_ROWS, job.rng)
         place = 2 * job.number + (job.kind == "fast")
         agent = self._agent(job.kind, lambda *_: stop.is_set())
@@ -271,17 +278,36 @@ class DPLANEnsemble(FittedEnsemble):
         check_not_diverged(values, type(self).__name__)
         return standardised(job.kind, agent.weights_, None, values)
 
-    def _trees(self, job: Job, found: Explored, labels: Indices, confidence: NDArray[np.float64]) -> Trees:
-        """Train the trees of one agent; their unlabelled rows are explored already."""
-        drawn = _some(np.arange(len(found.reference)), _TREE_ROWS, job.rng)
+    def _known(self, verdicts: Verdicts) -> tuple[Indices, Indices, NDArray[np.float64]]:
+        """Return the rows with a verdict, their labels, and the confidence in them."""
+        known = np.concatenate([verdicts.anomalies, verdicts.checked])
+        labels = np.repeat([1, -1], [len(verdicts.anomalies), len(verdicts.checked)])
+        return known, labels, self._confidence_in(known)
+
+    def _cleaned(self, verdicts: Verdicts, exploring: Future[Explored], rng: np.random.Generator) -> Indices:
+        """Return the unlabelled rows, among those that are explored, that do not look like hidden known anomalies.
+
+        Randomised trees that are not part of the ensemble tell. Without these rows, the ensemble's trees are better, on
+        tables with many anomalies especially.
+        """
+        found = exploring.result()
+        everything = np.arange(len(found.reference))
+        return plausible(self._trees("randomised", verdicts, found, everything, rng), found.reference)
+
+    def _trees(
+        self, kind: str, verdicts: Verdicts, found: Explored, allowed: Indices, rng: np.random.Generator
+    ) -> Trees:
+        """Train the trees of one agent; their unlabelled rows, some of the allowed ones, are explored already."""
+        _, labels, confidence = self._known(verdicts)
+        drawn = _some(allowed, _TREE_ROWS, rng)
         rows = np.concatenate([found.verdicts, found.reference[drawn]])
         labels = np.append(labels, np.zeros(len(drawn), dtype=np.int64))
         anomalies, checked = np.flatnonzero(labels > 0), np.flatnonzero(labels < 0)
         weights = balanced_weights(len(rows), anomalies, checked, confidence[anomalies], confidence[checked])
-        if job.kind == "randomised":
-            return randomised_trees(rows, labels, weights, int(self.n_rounds), job.rng)
+        if kind == "randomised":
+            return randomised_trees(rows, labels, weights, int(self.n_rounds), rng)
         weigh = len(checked) > 0 or self._confidence is not None
-        return boosted_trees(rows, labels > 0, weights if weigh else None, int(self.n_rounds), job.rng)
+        return boosted_trees(rows, labels > 0, weights if weigh else None, int(self.n_rounds), rng)
 
     def _agent(self, kind: str, callback: Callback) -> DPLAN:
         return DPLAN(
