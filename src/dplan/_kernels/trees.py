@@ -138,56 +138,86 @@ def sums_of_leaves(
     """Return the sums for groups of consecutive trees, as many in each, with shape (groups, rows)."""
     sums = np.zeros((n_groups, len(rows)))
     every = np.ones(len(trees.roots)) if weights is None else weights
-    _add_leaves(trees, trees.tops, np.ascontiguousarray(rows), every, sums)
+    top = trees.tops
+    # Addresses and plain arrays: compiling what unpacks arguments takes longer than compiling the loops.
+    _add_leaves(
+        top.features.ctypes.data,
+        top.thresholds.ctypes.data,
+        top.masks.ctypes.data,
+        top.words,
+        top.starts,
+        top.exits.ravel(),
+        top.values.ravel(),
+        top.levels,
+        trees.children.ravel(),
+        trees.features,
+        trees.thresholds,
+        trees.values,
+        np.ascontiguousarray(rows),
+        every,
+        sums,
+    )
     return sums
 
 
 @compiled_exactly
 def _add_leaves(
-    trees: Trees, top: Tops, rows: Floats, weights: NDArray[np.float64], sums: NDArray[np.float64]
+    top_features: int,
+    top_thresholds: int,
+    masks: int,
+    words: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    exits: NDArray[np.int32],
+    exit_values: NDArray[np.float64],
+    levels: NDArray[np.int64],
+    children: NDArray[np.int32],
+    features: NDArray[np.int32],
+    thresholds: Floats,
+    values: NDArray[np.float64],
+    rows: Floats,
+    weights: NDArray[np.float64],
+    sums: NDArray[np.float64],
 ) -> None:
     n_rows, n_columns = rows.shape
-    n_trees = len(trees.roots)
-    children = trees.children.reshape(2 * len(trees.children))
-    exits, values = top.exits.reshape(WORD * len(top.exits)), top.values.reshape(WORD * len(top.exits))
+    n_trees = len(weights)
     columns = np.zeros((n_columns, _BLOCK_ROWS), dtype=np.float32)
     cells = columns.reshape(n_columns * _BLOCK_ROWS)
     places, nodes = np.zeros(_BLOCK_ROWS, dtype=np.int32), np.zeros(_BLOCK_ROWS, dtype=np.int32)
+    first_cell, first_place = columns.ctypes.data, places.ctypes.data
     for start in range(0, n_rows, _BLOCK_ROWS):
         n_block = min(_BLOCK_ROWS, n_rows - start)
         for row in range(n_block):
             for column in range(n_columns):
                 columns[column, row] = rows[start + row, column]
         for tree in range(n_trees):
-            for word in range(top.words[tree], top.words[tree + 1]):
-                begin, n = top.starts[word], top.starts[word + 1] - top.starts[word]
-                features, masks = top.features[begin:].ctypes.data, top.masks[begin:].ctypes.data
-                thresholds, place = top.thresholds[begin:].ctypes.data, np.int32(WORD * word)
+            for word in range(words[tree], words[tree + 1]):
+                begin, n, place = 4 * starts[word], starts[word + 1] - starts[word], np.int32(WORD * word)
+                a, b, c = top_features + begin, top_thresholds + begin, masks + begin
                 row = 0
                 while row < n_block:
-                    own, out = columns.ctypes.data + 4 * row, places.ctypes.data + 4 * row
+                    own, out = first_cell + 4 * row, first_place + 4 * row
                     if n_block - row > LANES:
-                        exits_of_many(features, thresholds, masks, n, own, _BLOCK_ROWS, place, out)
+                        exits_of_many(a, b, c, n, own, _BLOCK_ROWS, place, out)
                         row += MANY
                     else:
-                        exits_of_few(features, thresholds, masks, n, own, _BLOCK_ROWS, place, out)
+                        exits_of_few(a, b, c, n, own, _BLOCK_ROWS, place, out)
                         row += LANES
             group, weight = tree * len(sums) // n_trees, weights[tree]
-            if top.levels[tree] == 0:
+            if levels[tree] == 0:
                 for row in range(n_block):
-                    sums[group, start + row] += weight * values[np.uint32(places[row])]
+                    sums[group, start + row] += weight * exit_values[np.uint32(places[row])]
                 continue
             for row in range(n_block):
                 nodes[row] = exits[np.uint32(places[row])]
-            for _ in range(top.levels[tree]):
+            for _ in range(levels[tree]):
                 # Level by level and with unsigned indices, so that the loop over rows is vectorised.
                 for row in range(n_block):
                     node = np.uint32(nodes[row])
-                    cell = np.uint32(trees.features[node]) * np.uint32(_BLOCK_ROWS) + np.uint32(row)
-                    goes_right = np.uint32(cells[cell] > trees.thresholds[node])
+                    cell = np.uint32(features[node]) * np.uint32(_BLOCK_ROWS) + np.uint32(row)
+                    goes_right = np.uint32(cells[cell] > thresholds[node])
                     nodes[row] = children[np.uint32(2 * node + goes_right)]
             for row in range(n_block):
-                sums[group, start + row] += weight * trees.values[np.uint32(nodes[row])]
+                sums[group, start + row] += weight * values[np.uint32(nodes[row])]
 
 
 def isolation(forest: Trees, average_path_length: float, rows: Floats) -> NDArray[np.float64]:
