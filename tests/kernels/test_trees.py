@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dplan._kernels.tree_tops import N_EXITS
+from dplan._kernels.tree_tops import WORD
 from dplan._kernels.trees import Trees, complete_trees, join_trees, one_tree, sum_of_leaves, sums_of_leaves
 
 N_COLUMNS = 5
@@ -40,8 +40,9 @@ def leaf(trees: Trees, root: int, row: np.ndarray) -> float:
 @pytest.fixture(scope="module")
 def trees():
     rng = np.random.default_rng(0)
-    shapes = [1, 2, 3, N_EXITS - 1, N_EXITS, N_EXITS + 1, 70, 300, 1]
-    chains = [N_EXITS, 90]
+    shapes = [1, 2, 3, WORD - 1, WORD, WORD + 1, 70, 129, 300, 1, 600]
+    chains = [WORD, 90, 400]
+    assert (len(shapes) + len(chains) + 1) % 3 == 0
     return join_trees(
         [grown(n, rng) for n in shapes] + [grown(n, rng, chain=True) for n in chains] + [grown(5, rng)]
     )
@@ -54,7 +55,7 @@ def test_every_row_ends_in_the_leaf_of_its_path(trees, n_rows):
     leaves = np.array([[leaf(trees, root, row) for row in rows] for root in trees.roots])
     sums = np.zeros((3, n_rows))
     for tree, values in enumerate(leaves):  # one after the other, so that the sums are equal to the last bit
-        sums[tree // 4] += values
+        sums[tree // 5] += values
     np.testing.assert_array_equal(sums_of_leaves(trees, rows, 3), sums)
     weights = rng.normal(size=len(leaves))
     weighted = np.zeros(n_rows)

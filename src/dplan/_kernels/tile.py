@@ -61,7 +61,7 @@ def tile(n_left: int, nearest: bool = False) -> Any:
         right, shift = (builder.inttoptr(address, vector.as_pointer()) for address in (right, shift))
         rows = [builder.gep(left, [builder.mul(left_length, whole(r))]) for r in range(n_left)]
         first = builder.load(shift, align=4)
-        floors = _in_all_lanes(builder, vector, floor)
+        floors = in_all_lanes(builder, vector, floor)
         before = builder.block
         loop, end = builder.append_basic_block(), builder.append_basic_block()
         builder.cbranch(builder.icmp_signed(">", n, whole(0)), loop, end)
@@ -72,7 +72,7 @@ def tile(n_left: int, nearest: bool = False) -> Any:
         b = builder.load(builder.gep(right, [i]), align=4)
         added = []
         for row, total in zip(rows, sums, strict=True):
-            a = _in_all_lanes(builder, vector, builder.load(builder.gep(row, [i]), align=4))
+            a = in_all_lanes(builder, vector, builder.load(builder.gep(row, [i]), align=4))
             factors = (builder.fsub(b, a),) * 2 if nearest else (a, b)
             added.append(_multiply_add(builder, *factors, total))
         following = builder.add(i, whole(1))
@@ -103,7 +103,8 @@ def tile(n_left: int, nearest: bool = False) -> Any:
     return add_up
 
 
-def _in_all_lanes(builder: Any, vector: Any, value: Any) -> Any:
+def in_all_lanes(builder: Any, vector: Any, value: Any) -> Any:
+    """Return a vector of one value."""
     undefined, index = ir.Constant(vector, ir.Undefined), ir.IntType(32)
     first = builder.insert_element(undefined, value, index(0))
     return builder.shuffle_vector(first, undefined, ir.VectorType(index, LANES)([0] * LANES))
@@ -128,8 +129,14 @@ def _target() -> tuple[str, list[str]]:
 def _multiply_add(builder: Any, first: Any, second: Any, total: Any) -> Any:
     if not rounds_once():
         return builder.fadd(total, builder.fmul(first, second))
-    name = f"llvm.fma.v{LANES}f32"
-    fused = builder.module.globals.get(name) or ir.Function(
-        builder.module, ir.FunctionType(total.type, [total.type] * 3), name
+    return call_on_lanes(builder, "fma", total.type, first, second, total)
+
+
+def call_on_lanes(builder: Any, name: str, vector: Any, *arguments: Any) -> Any:
+    """Call an LLVM intrinsic that returns a vector."""
+    full_name = f"llvm.{name}.v{LANES}{vector.element.intrinsic_name}"
+    kinds = [argument.type for argument in arguments]
+    function = builder.module.globals.get(full_name) or ir.Function(
+        builder.module, ir.FunctionType(vector, kinds), full_name
     )
-    return builder.call(fused, [first, second, total])
+    return builder.call(function, arguments)

@@ -2,23 +2,17 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from dplan._kernels.compile import compiled_exactly
 from dplan._kernels.perceptron import Floats
-from dplan._kernels.tree_tops import N_EXITS, TOGETHER, Tops, tops
+from dplan._kernels.tile import LANES
+from dplan._kernels.tree_tops import MANY, WORD, Tops, exits_of_few, exits_of_many, tops
 
-_BLOCK_ROWS = (
-    128  # that are walked down a tree together: so few that all their columns stay in the nearest cache
-)
-
-_EVERY_EXIT = np.uint32(2**N_EXITS - 1)
+_BLOCK_ROWS = 128  # so few that all their columns stay in the processor's nearest cache
 
 
 class _Nodes(NamedTuple):
@@ -36,7 +30,7 @@ class Trees(_Nodes):
     @cached_property
     def tops(self) -> Tops:
         """The upper nodes of each tree, arranged for `sum_of_leaves`."""
-        return tops(self.roots, self.children, self.features, self.thresholds)
+        return tops(self.roots, self.children, self.features, self.thresholds, self.values)
 
 
 def one_tree(
@@ -144,70 +138,86 @@ def sums_of_leaves(
     """Return the sums for groups of consecutive trees, as many in each, with shape (groups, rows)."""
     sums = np.zeros((n_groups, len(rows)))
     every = np.ones(len(trees.roots)) if weights is None else weights
-    _add_leaves(trees, trees.tops, np.ascontiguousarray(rows), every, sums)
+    top = trees.tops
+    # Addresses and plain arrays: compiling what unpacks arguments takes longer than compiling the loops.
+    _add_leaves(
+        top.features.ctypes.data,
+        top.thresholds.ctypes.data,
+        top.masks.ctypes.data,
+        top.words,
+        top.starts,
+        top.exits.ravel(),
+        top.values.ravel(),
+        top.levels,
+        trees.children.ravel(),
+        trees.features,
+        trees.thresholds,
+        trees.values,
+        np.ascontiguousarray(rows),
+        every,
+        sums,
+    )
     return sums
-
-
-@cast("Any", intrinsic)
-def _lowest_bit(_context: Any, mask: Any) -> Any:
-    """Return the place of the lowest bit that is set."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.IntType(1)(1))
-
-    return types.uint32(types.uint32), generate
 
 
 @compiled_exactly
 def _add_leaves(
-    trees: Trees, top: Tops, rows: Floats, weights: NDArray[np.float64], sums: NDArray[np.float64]
+    top_features: int,
+    top_thresholds: int,
+    masks: int,
+    words: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    exits: NDArray[np.int32],
+    exit_values: NDArray[np.float64],
+    levels: NDArray[np.int64],
+    children: NDArray[np.int32],
+    features: NDArray[np.int32],
+    thresholds: Floats,
+    values: NDArray[np.float64],
+    rows: Floats,
+    weights: NDArray[np.float64],
+    sums: NDArray[np.float64],
 ) -> None:
     n_rows, n_columns = rows.shape
-    n_trees = len(trees.roots)
-    children, exits = trees.children.reshape(2 * len(trees.children)), top.exits.reshape(n_trees * N_EXITS)
-    columns = np.empty((n_columns, _BLOCK_ROWS), dtype=np.float32)
+    n_trees = len(weights)
+    columns = np.zeros((n_columns, _BLOCK_ROWS), dtype=np.float32)
     cells = columns.reshape(n_columns * _BLOCK_ROWS)
-    possible = np.empty(_BLOCK_ROWS, dtype=np.uint32)  # exits of each row
-    nodes = np.empty(_BLOCK_ROWS, dtype=np.int32)
+    places, nodes = np.zeros(_BLOCK_ROWS, dtype=np.int32), np.zeros(_BLOCK_ROWS, dtype=np.int32)
+    first_cell, first_place = columns.ctypes.data, places.ctypes.data
     for start in range(0, n_rows, _BLOCK_ROWS):
         n_block = min(_BLOCK_ROWS, n_rows - start)
         for row in range(n_block):
             for column in range(n_columns):
                 columns[column, row] = rows[start + row, column]
         for tree in range(n_trees):
-            possible[:] = _EVERY_EXIT
-            for i in range(top.starts[tree], top.starts[tree + 1], TOGETHER):
-                # By hand, so that a row's exits are loaded and stored once for all of them.
-                mask_a, mask_b, mask_c, mask_d = (
-                    top.masks[i],
-                    top.masks[i + 1],
-                    top.masks[i + 2],
-                    top.masks[i + 3],
-                )
-                a, b = top.thresholds[i], top.thresholds[i + 1]
-                c, d = top.thresholds[i + 2], top.thresholds[i + 3]
-                of_a, of_b = columns[top.features[i]], columns[top.features[i + 1]]
-                of_c, of_d = columns[top.features[i + 2]], columns[top.features[i + 3]]
+            for word in range(words[tree], words[tree + 1]):
+                begin, n, place = 4 * starts[word], starts[word + 1] - starts[word], np.int32(WORD * word)
+                a, b, c = top_features + begin, top_thresholds + begin, masks + begin
+                row = 0
+                while row < n_block:
+                    own, out = first_cell + 4 * row, first_place + 4 * row
+                    if n_block - row > LANES:
+                        exits_of_many(a, b, c, n, own, _BLOCK_ROWS, place, out)
+                        row += MANY
+                    else:
+                        exits_of_few(a, b, c, n, own, _BLOCK_ROWS, place, out)
+                        row += LANES
+            group, weight = tree * len(sums) // n_trees, weights[tree]
+            if levels[tree] == 0:
                 for row in range(n_block):
-                    left = possible[row]
-                    left &= mask_a if of_a[row] > a else _EVERY_EXIT
-                    left &= mask_b if of_b[row] > b else _EVERY_EXIT
-                    left &= mask_c if of_c[row] > c else _EVERY_EXIT
-                    left &= mask_d if of_d[row] > d else _EVERY_EXIT
-                    possible[row] = left
+                    sums[group, start + row] += weight * exit_values[np.uint32(places[row])]
+                continue
             for row in range(n_block):
-                nodes[row] = exits[np.uint32(tree * N_EXITS + _lowest_bit(possible[row]))]
-            for _ in range(top.levels[tree]):
+                nodes[row] = exits[np.uint32(places[row])]
+            for _ in range(levels[tree]):
                 # Level by level and with unsigned indices, so that the loop over rows is vectorised.
                 for row in range(n_block):
                     node = np.uint32(nodes[row])
-                    cell = np.uint32(trees.features[node]) * np.uint32(_BLOCK_ROWS) + np.uint32(row)
-                    nodes[row] = children[
-                        np.uint32(2 * node + np.uint32(cells[cell] > trees.thresholds[node]))
-                    ]
-            group, weight = tree * len(sums) // n_trees, weights[tree]
+                    cell = np.uint32(features[node]) * np.uint32(_BLOCK_ROWS) + np.uint32(row)
+                    goes_right = np.uint32(cells[cell] > thresholds[node])
+                    nodes[row] = children[np.uint32(2 * node + goes_right)]
             for row in range(n_block):
-                sums[group, start + row] += weight * trees.values[np.uint32(nodes[row])]
+                sums[group, start + row] += weight * values[np.uint32(nodes[row])]
 
 
 def isolation(forest: Trees, average_path_length: float, rows: Floats) -> NDArray[np.float64]:
