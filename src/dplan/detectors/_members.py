@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dplan._kernels.forest import average_path_length, grow, new_forest
-from dplan._kernels.neighbours import SAMPLE_ROWS, mean_nearest_distance, sample_sizes
+from dplan._kernels.neighbours import mean_nearest_distance, sample_sizes
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.trees import Trees, complete_trees, isolation, join_trees, one_tree
 from dplan.detectors._terms import stacked
@@ -31,6 +31,7 @@ EXPLORERS = {"neighbours": 5 / 6, "forest": 1 / 6}
 COLD_EXPLORERS = {"neighbours": 0.0, "forest": 1.0}
 
 _LEAST_TRUST = 0.5
+
 
 _REFERENCE_ROWS = 10_000  # rows that standardise scores
 
@@ -73,9 +74,15 @@ def randomised_trees(
     """
     from sklearn.tree import ExtraTreeClassifier  # here, because scoring does not need it
 
-    verdicts, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
+    verdicts, checked, unlabelled = (np.flatnonzero(found) for found in (labels, labels < 0, labels == 0))
     n_anomalies = max(int((labels > 0).sum()), _FEWEST_ANOMALIES)
     n_drawn = min(_UNLABELLED_PER_ANOMALY * n_anomalies, len(unlabelled))
+    if len(checked):
+        # They take the place of half of the unlabelled rows. As leaves have at least two rows, a checked row among
+        # anomalies is only left alone if it is there twice.
+        n_drawn = -(-n_drawn // 2)
+        verdicts = np.append(verdicts, checked)
+        weights = np.where(labels < 0, weights / 2, weights)
     scale = (
         len(unlabelled) / n_drawn
     )  # all unlabelled rows weigh the same in each tree, however few are drawn
@@ -136,6 +143,41 @@ def agent_weights(kinds: Sequence[str]) -> NDArray[np.float64]:
     shares = np.array([KINDS[kind] / kinds.count(kind) for kind in kinds])
     normal: NDArray[np.float64] = shares / shares.sum()
     return normal
+
+
+def member_weights(
+    agents: Sequence[str], n_judged: int, share: float, exploring: float, cold: bool
+) -> NDArray[np.float64]:
+    """Return the weights of agents of these kinds, of forests that learn from verdicts, and of the explorers.
+
+    `share` is that of the forests in the weight of all agents, and `exploring` the total weight of the explorers. If no
+    anomaly is known (`cold`), agents have no weight, and forests replace the explorers.
+
+    Examples
+    --------
+    >>> member_weights(["slow", "fast"], 1, 0.5, 0.3, cold=False).round(2)
+    array([0.25, 0.25, 0.5 , 0.25, 0.05])
+    >>> member_weights(["slow"], 0, 0.0, 0.3, cold=True), member_weights(["slow"], 1, 0.5, 0.3, cold=True)
+    (array([0., 0., 1.]), array([0., 1., 0., 0.]))
+    """
+    shares = np.array(list(EXPLORERS.values()))
+    explorers = exploring * shares
+    if cold:
+        share = 1.0
+        explorers = 0 * shares if n_judged else np.array(list(COLD_EXPLORERS.values()))
+    forests = np.full(n_judged, share / max(n_judged, 1))
+    return np.concatenate([agent_weights(agents) * (1 - share), forests, explorers])
+
+
+def judged_share(n_verdicts: int) -> float:
+    """Return the share of forests that learn from verdicts in the score of all agents.
+
+    Examples
+    --------
+    >>> judged_share(20), judged_share(250)
+    (0.5, 0.2)
+    """
+    return 0.5 * min(1.0, 100 / n_verdicts)  # with more verdicts, the other agents know better
 
 
 def separation(anomalies: NDArray[np.float64], others: NDArray[np.float64]) -> float:
@@ -221,12 +263,10 @@ def explore(explorers: Explorers, rows: Floats) -> list[NDArray[np.float64]]:
 def explored(explorers: Explorers, known: Floats, checked: Floats, reference: Floats) -> Explored:
     """Explore known anomalies, checked normal rows and other rows.
 
-    Checked rows join the neighbours, so that rows like them are no longer far from everything. Trees still learn from
-    their scores before that: a checked row is an example of what looks rare and is normal.
+    Checked rows do not join the neighbours: agents learn from their scores that what looks rare may be normal, and they
+    must have the same scores later.
     """
-    of_checked = explore(explorers, checked)
-    explorers = _with_neighbours(explorers, checked)
-    of_known, of_reference = explore(explorers, known), explore(explorers, reference)
+    of_known, of_checked, of_reference = (explore(explorers, rows) for rows in (known, checked, reference))
     members = [
         standardised(kind, None, None, scores) for kind, scores in zip(EXPLORERS, of_reference, strict=True)
     ]
@@ -247,10 +287,3 @@ def explored(explorers: Explorers, known: Floats, checked: Floats, reference: Fl
         np.concatenate([stacked(known, of_known), stacked(checked, of_checked)]),
         stacked(reference, of_reference),
     )
-
-
-def _with_neighbours(explorers: Explorers, rows: Floats) -> Explorers:
-    """Add rows to each sample of neighbours, the last ones if there are many."""
-    some = rows[-SAMPLE_ROWS:]
-    copies = np.broadcast_to(some, (len(explorers.neighbours), *some.shape))
-    return explorers._replace(neighbours=np.concatenate([explorers.neighbours, copies], axis=1))

@@ -24,22 +24,22 @@ from dplan.detectors._checks import (
 )
 from dplan.detectors._fitted_ensemble import FittedEnsemble, agent_sizes, stack_networks
 from dplan.detectors._isolation import labelled_or_pseudo_anomalies
+from dplan.detectors._judged_forest import judged_forests
 from dplan.detectors._members import (
-    COLD_EXPLORERS,
-    EXPLORERS,
     KINDS,
     Explored,
     Explorers,
     Member,
-    agent_weights,
     boosted_trees,
     draw_rows,
     explored,
     grown_forest,
+    judged_share,
+    member_weights,
     randomised_trees,
     standardised,
 )
-from dplan.detectors._verdicts import balanced_weights
+from dplan.detectors._verdicts import balanced_weights, checked_share
 from dplan.detectors.dplan import DPLAN
 
 # How a network agent learns. The slow one is DPLAN as published, with a uniform sampler; the fast one takes steps
@@ -52,6 +52,13 @@ _SPEEDS: dict[str, dict[str, Any]] = {
 # Unlabelled rows per agent: as many as a network agent can visit in its steps, and few enough for trees that hidden
 # anomalies matter little.
 _NETWORK_ROWS, _TREE_ROWS = 20_000, 5_000
+
+# For randomised trees, which grow until rows are alone, a checked row counts more than for others, up to this share of
+# what they learn as normal: false alarms lie where anomalies are.
+_CHECKED_TIMES, _CHECKED_SHARE = 5.0, 0.7
+
+# Verdicts that forests learn from: with more, agents know better, and time grows with the cube.
+_JUDGED_ROWS = 512
 
 
 class Job(NamedTuple):
@@ -132,8 +139,9 @@ class DPLANEnsemble(FittedEnsemble):
     Notes
     -----
     Checked normal rows (-1 in y) count as much as known anomalies for all agents, together at most as much as all
-    unlabelled rows. The last 256 of them are also neighbours: rows like them are no longer rare. They also show how far
-    the explorers can be trusted. `sample_weight` changes the weight of verdicts for the agents.
+    unlabelled rows. With checked rows there are additional members: isolation forests that learn from up to 512
+    verdicts how suspicious each leaf is. They learn from a few verdicts already, so they help most when a review
+    begins. Checked rows also show how far the explorers can be trusted. `sample_weight` changes the weight of verdicts.
 
     If no row is labelled, the 1 % of rows (at least 10) with the highest isolation scores are used instead.
 
@@ -196,6 +204,9 @@ class DPLANEnsemble(FittedEnsemble):
         neighbours = self._arrange(X, samples.ravel()).reshape(*samples.shape, X.shape[1])
         jobs = list(self._jobs(rng))
         forest = grown_forest(reference, int(self.n_trees), int(self.tree_size), rng)
+        verdicts = checked if cold else np.concatenate([anomalies, checked])
+        judged = self._judged(X, reference, verdicts, labels, rng) if len(checked) else []
+        share = judged_share(len(verdicts)) if judged else 0.0
         stop = Event()
         agents: list[Member] = []
         # Results are collected in the order of submission, so threads do not affect them.
@@ -216,14 +227,15 @@ class DPLANEnsemble(FittedEnsemble):
                     # Set all attributes at once, so that a failed fit leaves the detector unchanged.
                     found = exploring.result()
                     self.neighbours_, self.forest_, self.average_path_length_ = found.explorers
-                    self._assemble(agents, found.members, 1.0 if cold else found.trust, cold)
+                    weight = float(self.exploration) * found.trust
+                    self._assemble(agents, judged, found.members, share, weight, cold)
                     if self._record(agents=len(agents)):
                         break
             finally:
                 stop.set()  # otherwise Ctrl-C would wait for running agents
                 for waiting in running:
                     waiting.cancel()
-        return np.concatenate([samples.ravel(), checked])
+        return samples.ravel()
 
     def _reference_scores(self, X: NDArray[np.floating], rows: Indices) -> NDArray[np.float64]:
         # A row's score does not depend on the other rows, so threads do not affect it either.
@@ -277,11 +289,30 @@ class DPLANEnsemble(FittedEnsemble):
         rows = np.concatenate([found.verdicts, found.reference[drawn]])
         labels = np.append(labels, np.zeros(len(drawn), dtype=np.int64))
         anomalies, checked = np.flatnonzero(labels > 0), np.flatnonzero(labels < 0)
-        weights = balanced_weights(len(rows), anomalies, checked, confidence[anomalies], confidence[checked])
+        believed = confidence[anomalies], confidence[checked]
         if job.kind == "randomised":
+            share = checked_share(*believed, _CHECKED_TIMES, _CHECKED_SHARE)
+            weights = balanced_weights(len(rows), anomalies, checked, *believed, share)
             return randomised_trees(rows, labels, weights, int(self.n_rounds), job.rng)
+        weights = balanced_weights(len(rows), anomalies, checked, *believed)
         weigh = len(checked) > 0 or self._confidence is not None
         return boosted_trees(rows, labels > 0, weights if weigh else None, int(self.n_rounds), job.rng)
+
+    def _judged(
+        self,
+        X: NDArray[np.floating],
+        reference: Floats,
+        verdicts: Indices,
+        labels: Indices,
+        rng: np.random.Generator,
+    ) -> list[Member]:
+        """Let forests learn from verdicts: as many as there are agents of a kind, with as many trees."""
+        some = _some(verdicts, _JUDGED_ROWS, rng)
+        sizes = int(self.n_rounds), int(self.tree_size)
+        forests = [grown_forest(reference, *sizes, rng)[0] for _ in range(int(self.n_agents))]
+        rows, anomalous = self._arrange(X, some), labels[some] > 0
+        learned = judged_forests(forests, reference, rows, anomalous, self._confidence_in(some))
+        return [standardised("judged", None, trees, sum_of_leaves(trees, reference)) for trees in learned]
 
     def _agent(self, kind: str, callback: Callback) -> DPLAN:
         return DPLAN(
@@ -296,11 +327,17 @@ class DPLANEnsemble(FittedEnsemble):
         )
 
     def _assemble(
-        self, agents: Sequence[Member], explorers: Sequence[Member], trust: float, cold: bool
+        self,
+        agents: Sequence[Member],
+        judged: Sequence[Member],
+        explorers: Sequence[Member],
+        share: float,
+        exploring: float,
+        cold: bool,
     ) -> None:
         """Store the fitted agents as arrays, and the weights of all members."""
         networks = [agent for agent in agents if agent.theta is not None]
-        growing = [agent for agent in agents if agent.trees is not None]
+        growing = [member for member in (*agents, *judged) if member.trees is not None]
         self.layer_sizes_, self.weights_ = stack_networks(
             [agent.theta for agent in networks if agent.theta is not None],
             agent_sizes(int(self.n_features_in_), int(self.hidden_units)),
@@ -309,11 +346,9 @@ class DPLANEnsemble(FittedEnsemble):
         ordered = [*networks, *growing, *explorers]
         self.member_medians_ = np.array([member.middle for member in ordered])
         self.member_scales_ = np.array([member.spread for member in ordered])
-        weights = agent_weights([member.kind for member in (*networks, *growing)])
-        exploring = float(self.exploration) * trust * np.array(list(EXPLORERS.values()))
-        if cold:
-            weights, exploring = np.zeros_like(weights), np.array(list(COLD_EXPLORERS.values()))
-        self.member_weights_ = np.concatenate([weights, exploring])
+        self.member_weights_ = member_weights(
+            [agent.kind for agent in ordered[: len(agents)]], len(judged), share, exploring, cold
+        )
 
 
 def _some(rows: Indices, count: int, rng: np.random.Generator) -> Indices:
