@@ -1,8 +1,9 @@
 """How long DPLANEnsemble takes to fit, against its own arithmetic, and to score, against a forest.
 
 The floor is the arithmetic of its agents, one after the other on one core: the products of the network agents, on as
-many rows as they see, and scikit-learn's histogram boosting with the trees of the tree agents. Nothing else is counted:
-not the agents' forests, the explorers, standardising, the threshold (50,000 rows are scored for it), nor any copy.
+many rows as they see, and scikit-learn growing the trees of the tree agents: histogram boosting, and extremely
+randomised trees. Nothing else is counted: not the agents' forests, the explorers, standardising, the threshold (50,000
+rows are scored for it), nor any copy.
 On one core, work is compared with the floor by processor time; on all cores, elapsed time with the floor's divided by
 their number.
 """
@@ -14,6 +15,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier, IsolationForest
+from sklearn.tree import ExtraTreeClassifier
 from threadpoolctl import threadpool_limits
 
 from benchmarks.agent import make_table, uniform_floor
@@ -40,7 +42,7 @@ def fit_ensemble(X: Floats, y: NDArray[np.int64], n_jobs: int = -1) -> None:
 
 
 def floor(X: Floats, y: NDArray[np.int64]) -> None:
-    """Do the products of the network agents, and let scikit-learn boost the tree agents' trees, on one core."""
+    """Do the products of the network agents, and let scikit-learn grow the tree agents' trees, on one core."""
     for _ in range(2 * N_AGENTS):  # slow ones and fast ones
         uniform_floor(X[:20_060])
     rows = slice(0, 5_060)  # what a tree agent sees
@@ -54,6 +56,13 @@ def floor(X: Floats, y: NDArray[np.int64]) -> None:
         )
         with threadpool_limits(1, user_api="openmp"):
             model.fit(X[rows], y[rows] > 0)
+    known, others = X[y > 0], X[y == 0]
+    few = np.concatenate([known, others[: 5 * len(known)]])  # what a randomised tree sees
+    for tree in range(N_AGENTS * N_ROUNDS):
+        features = "sqrt" if tree % 2 else 0.3
+        ExtraTreeClassifier(max_features=features, min_samples_leaf=2, random_state=tree).fit(
+            few, np.arange(len(few)) < len(known)
+        )
 
 
 def fitting(X: Floats, y: NDArray[np.int64]) -> list[Bar]:

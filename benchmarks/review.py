@@ -56,6 +56,7 @@ def _scored(model: Path, table: Path, folder: Path) -> None:
         str(table),
         "-m",
         str(model),
+        "--overwrite",
         "-o",
         str(folder / "scored.parquet"),
     ]

@@ -48,7 +48,7 @@ def first_fit(folder: Path) -> list[Bar]:
     python("-m", "dplan", "example", "-o", str(folder))
     table, model = str(folder / "forest-train.csv"), str(folder / "forest.dplan")
     fit = ("-m", "dplan", "fit", table, "--label", "label", "--anomaly", "cottonwood", "--id", "plot")
-    whole_fit = (*fit, "--no-estimate", "-o", model)
+    whole_fit = (*fit, "--no-estimate", "--overwrite", "-o", model)
     demo = (
         "-c",
         "from dplan import DPLAN; import numpy as np; X = np.random.default_rng(0).random((500, 4)); "
@@ -74,7 +74,7 @@ def commands(folder: Path) -> list[Bar]:
     """Compare commands in a new process with what their libraries take to be imported."""
     model, table = str(folder / "forest.dplan"), folder / "thousand.csv"
     pl.read_csv(folder / "forest-new.csv").head(1_000).write_csv(table)
-    score = ("-m", "dplan", "score", "-m", model, str(table), "-o", str(folder / "scores.csv"))
+    score = ("-m", "dplan", "score", "-m", model, str(table), "--overwrite", "-o", str(folder / "scores.csv"))
     python(*score)  # compile, or load what was compiled before
     polars, libraries, inspected, scored = interleaved(
         [

@@ -9,7 +9,7 @@ import dplan
 from dplan import DPLANEnsemble
 from dplan._kernels import perceptron
 from dplan._kernels.neighbours import sample_sizes
-from dplan._kernels.trees import some_trees, sum_of_leaves
+from dplan._kernels.trees import sum_of_leaves, sums_of_leaves
 from dplan.detectors._fitted_ensemble import stack_networks, unstack_networks
 from dplan.detectors._members import KINDS, agent_weights, randomised_trees, separation, standardised
 from dplan.detectors._verdicts import balanced_weights
@@ -57,7 +57,7 @@ def test_the_score_is_the_weighted_sum_of_standardised_members(fitted):
     mean_length = sum_of_leaves(fitted.forest_, rows) / 30
     isolated = 2 ** (-mean_length / fitted.average_path_length_)
     wide = np.column_stack([rows, near, isolated]).astype(np.float32)
-    scores += [sum_of_leaves(some_trees(fitted.trees_, 20 * i, 20 * i + 20), wide) for i in range(4)]
+    scores += [*sums_of_leaves(fitted.trees_, wide, 4)]
     scores += [near, isolated]
     standard = (np.array(scores).T - fitted.member_medians_) / fitted.member_scales_
     gaps = np.abs(fitted.anomaly_score(X) - standard @ fitted.member_weights_)

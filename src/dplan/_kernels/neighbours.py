@@ -5,14 +5,14 @@ from numpy.typing import NDArray
 
 from dplan._kernels.compile import compiled_exactly
 from dplan._kernels.perceptron import Floats
-from dplan._kernels.tile import LANES, NO_FLOOR, NO_SHIFT, tile
+from dplan._kernels.tile import LANES, NO_FLOOR, NO_SHIFT, has_wide_registers, tile
 
 # Distances are averaged over several small samples. In such a sample, a hidden anomaly rarely meets another anomaly of
 # its class (LeSiNN: Pang, Ting, Albrecht, 2015).
 N_SAMPLES, SAMPLE_ROWS = 4, 256
 
-_TOGETHER = 4  # neighbours whose distances are summed at the same time
-_many, _one = tile(_TOGETHER, squared_gaps=True), tile(1, squared_gaps=True)
+_TOGETHER = 8 if has_wide_registers() else 4  # neighbours whose distances are summed at the same time
+_many, _one = tile(_TOGETHER, nearest=True), tile(1, nearest=True)
 
 
 def sample_sizes(n_unlabelled: int) -> tuple[int, int]:
@@ -48,8 +48,8 @@ def _mean_nearest_distance(neighbours: Floats, rows: Floats) -> NDArray[np.float
     n_samples, n_each, n_columns = neighbours.shape
     turned = np.empty((n_columns, LANES), dtype=np.float32)  # one row per lane; the last lanes may be unused
     turned[:] = 0
-    squares, nearest = np.empty((_TOGETHER, LANES), dtype=np.float32), np.empty(LANES, dtype=np.float32)
-    shift, right, out = NO_SHIFT.ctypes.data, turned.ctypes.data, squares.ctypes.data
+    nearest = np.empty(LANES, dtype=np.float32)
+    shift, right, out = NO_SHIFT.ctypes.data, turned.ctypes.data, nearest.ctypes.data
     sums = np.empty(LANES)
     distances = np.empty(len(rows))
     for start in range(0, len(rows), LANES):
@@ -67,12 +67,7 @@ def _mean_nearest_distance(neighbours: Floats, rows: Floats) -> NDArray[np.float
                     _many(left, n_columns, right, n_columns, shift, NO_FLOOR, out, LANES)
                 else:
                     _one(left, n_columns, right, n_columns, shift, NO_FLOOR, out, LANES)
-                n_done = _TOGETHER if many else 1
-                for k in range(n_done):
-                    for lane in range(LANES):
-                        square = squares[k, lane]
-                        nearest[lane] = square if square < nearest[lane] else nearest[lane]
-                j += n_done
+                j += _TOGETHER if many else 1
             for lane in range(LANES):
                 sums[lane] += np.sqrt(np.float64(nearest[lane]))
         for lane in range(n_lanes):

@@ -29,13 +29,14 @@ LANES = 16  # results that are summed at the same time: a register of AVX-512, t
 NO_SHIFT, NO_FLOOR = np.zeros(LANES, dtype=np.float32), np.float32(-np.inf)
 
 
-def tile(n_left: int, squared_gaps: bool = False) -> Any:
+def tile(n_left: int, nearest: bool = False) -> Any:
     """Return a function that sums over i, for some rows of `left` and for all lanes of `right`.
 
-    The sums are of ``left[r, i] * right[i, lane]`` or, with `squared_gaps`, of ``(left[r, i] - right[i, lane])**2``.
-    They start at ``shift[lane]`` and are clipped below at `floor`. The function takes the address of `left` and the
-    length of its rows; the address of `right` (n, LANES), and n; the address of `shift`; `floor`; and the address of
-    the result (n_left, LANES) and the length of its rows. All values are float32.
+    The sums are of ``left[r, i] * right[i, lane]``, start at ``shift[lane]`` and are clipped below at `floor`. With
+    `nearest`, they are of ``(left[r, i] - right[i, lane])**2`` instead, and of these and the result so far, only the
+    smallest is kept. The function takes the address of `left` and the length of its rows; the address of `right`
+    (n, LANES), and n; the address of `shift`; `floor`; and the address of the result, which is (n_left, LANES), or
+    (LANES) with `nearest`, and the length of its rows. All values are float32.
     """
 
     @intrinsic
@@ -72,7 +73,7 @@ def tile(n_left: int, squared_gaps: bool = False) -> Any:
         added = []
         for row, total in zip(rows, sums, strict=True):
             a = _in_all_lanes(builder, vector, builder.load(builder.gep(row, [i]), align=4))
-            factors = (builder.fsub(b, a),) * 2 if squared_gaps else (a, b)
+            factors = (builder.fsub(b, a),) * 2 if nearest else (a, b)
             added.append(_multiply_add(builder, *factors, total))
         following = builder.add(i, whole(1))
         i.add_incoming(whole(0), before)
@@ -85,6 +86,13 @@ def tile(n_left: int, squared_gaps: bool = False) -> Any:
             for phi, after in zip(phis, added, strict=True):
                 phi.add_incoming(first, before)
                 phi.add_incoming(after, loop)
+        if nearest:
+            place = builder.bitcast(out, vector.as_pointer())
+            lowest = builder.load(place, align=4)
+            for result in results:
+                lowest = builder.select(builder.fcmp_ordered("<", result, lowest), result, lowest)
+            builder.store(lowest, place, align=4)
+            return context.get_dummy_value()
         for r, result in enumerate(results):
             # Written so that NaN stays NaN: a diverged network must not look like a dead one.
             raised = builder.select(builder.fcmp_ordered("<", result, floors), floors, result)
@@ -103,8 +111,18 @@ def _in_all_lanes(builder: Any, vector: Any, value: Any) -> Any:
 
 def rounds_once() -> bool:
     """Return whether the processor has fused multiply-add; in software, it would be a hundred times slower."""
+    triple, features = _target()
+    return not triple.startswith("x86_64") or "+fma" in features
+
+
+def has_wide_registers() -> bool:
+    """Return whether all lanes fit into one register, so that there are registers for eight rows of `left`."""
+    return "+avx512f" in _target()[1]
+
+
+def _target() -> tuple[str, list[str]]:
     triple, _, features = cpu_target.target_context.codegen().magic_tuple()
-    return not triple.startswith("x86_64") or "+fma" in features.split(",")
+    return triple, features.split(",")
 
 
 def _multiply_add(builder: Any, first: Any, second: Any, total: Any) -> Any:

@@ -1,24 +1,42 @@
 """Fitted trees as plain arrays: extracted from scikit-learn, traversed here, easy to save."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from dplan._kernels.compile import compiled_exactly
 from dplan._kernels.perceptron import Floats
+from dplan._kernels.tree_tops import N_EXITS, TOGETHER, Tops, tops
+
+_BLOCK_ROWS = (
+    128  # that are walked down a tree together: so few that all their columns stay in the nearest cache
+)
+
+_EVERY_EXIT = np.uint32(2**N_EXITS - 1)
 
 
-class Trees(NamedTuple):
-    """The nodes of all trees, tree by tree."""
-
+class _Nodes(NamedTuple):
     roots: NDArray[np.int32]  # the root node of each tree
     depths: NDArray[np.int32]  # steps from the root to the deepest leaf
     children: NDArray[np.int32]  # (nodes, 2): left and right; a leaf is its own child
     features: NDArray[np.int32]  # the column that a node tests
     thresholds: Floats  # up to this value a row goes left
     values: NDArray[np.float64]  # of a leaf
+
+
+class Trees(_Nodes):
+    """The nodes of all trees, tree by tree."""
+
+    @cached_property
+    def tops(self) -> Tops:
+        """The upper nodes of each tree, arranged for `sum_of_leaves`."""
+        return tops(self.roots, self.children, self.features, self.thresholds)
 
 
 def one_tree(
@@ -72,11 +90,6 @@ def complete_trees(features: NDArray[np.int32], thresholds: Floats, path_lengths
     )
 
 
-def some_trees(trees: Trees, first: int, last: int) -> Trees:
-    """Return a slice of the trees; node indices do not change."""
-    return trees._replace(roots=trees.roots[first:last], depths=trees.depths[first:last])
-
-
 def depth_of_nodes(
     left: NDArray[np.integer], right: NDArray[np.integer], is_leaf: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
@@ -117,25 +130,84 @@ def join_trees(trees: Sequence[Trees]) -> Trees:
     return Trees(*(np.concatenate(parts) for parts in zip(*moved, strict=True)))
 
 
-@compiled_exactly
-def sum_of_leaves(trees: Trees, rows: Floats) -> NDArray[np.float64]:
-    """Return the sum, over all trees, of the values of the leaves that each row ends in."""
-    n_rows, n_columns = rows.shape
-    cells, children = rows.reshape(n_rows * n_columns), trees.children.reshape(2 * len(trees.children))
-    features, thresholds = trees.features, trees.thresholds
-    nodes = np.empty(n_rows, dtype=np.int32)
-    sums = np.zeros(n_rows)
-    for tree in range(len(trees.roots)):
-        nodes[:] = trees.roots[tree]
-        for _ in range(trees.depths[tree]):
-            # Level by level and with unsigned indices, so that the loop over rows is vectorised.
-            for row in range(n_rows):
-                node = np.uint32(nodes[row])
-                cell = np.uint32(row) * np.uint32(n_columns) + np.uint32(features[node])
-                nodes[row] = children[np.uint32(2 * node + np.uint32(cells[cell] > thresholds[node]))]
-        for row in range(n_rows):
-            sums[row] += trees.values[np.uint32(nodes[row])]
+def sum_of_leaves(
+    trees: Trees, rows: Floats, weights: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Return the sum, over all trees, of the values of the leaves that each row ends in, times the tree's weight."""
+    sums: NDArray[np.float64] = sums_of_leaves(trees, rows, 1, weights)[0]
     return sums
+
+
+def sums_of_leaves(
+    trees: Trees, rows: Floats, n_groups: int, weights: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Return the sums for groups of consecutive trees, as many in each, with shape (groups, rows)."""
+    sums = np.zeros((n_groups, len(rows)))
+    every = np.ones(len(trees.roots)) if weights is None else weights
+    _add_leaves(trees, trees.tops, np.ascontiguousarray(rows), every, sums)
+    return sums
+
+
+@cast("Any", intrinsic)
+def _lowest_bit(_context: Any, mask: Any) -> Any:
+    """Return the place of the lowest bit that is set."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.IntType(1)(1))
+
+    return types.uint32(types.uint32), generate
+
+
+@compiled_exactly
+def _add_leaves(
+    trees: Trees, top: Tops, rows: Floats, weights: NDArray[np.float64], sums: NDArray[np.float64]
+) -> None:
+    n_rows, n_columns = rows.shape
+    n_trees = len(trees.roots)
+    children, exits = trees.children.reshape(2 * len(trees.children)), top.exits.reshape(n_trees * N_EXITS)
+    columns = np.empty((n_columns, _BLOCK_ROWS), dtype=np.float32)
+    cells = columns.reshape(n_columns * _BLOCK_ROWS)
+    possible = np.empty(_BLOCK_ROWS, dtype=np.uint32)  # exits of each row
+    nodes = np.empty(_BLOCK_ROWS, dtype=np.int32)
+    for start in range(0, n_rows, _BLOCK_ROWS):
+        n_block = min(_BLOCK_ROWS, n_rows - start)
+        for row in range(n_block):
+            for column in range(n_columns):
+                columns[column, row] = rows[start + row, column]
+        for tree in range(n_trees):
+            possible[:] = _EVERY_EXIT
+            for i in range(top.starts[tree], top.starts[tree + 1], TOGETHER):
+                # By hand, so that a row's exits are loaded and stored once for all of them.
+                mask_a, mask_b, mask_c, mask_d = (
+                    top.masks[i],
+                    top.masks[i + 1],
+                    top.masks[i + 2],
+                    top.masks[i + 3],
+                )
+                a, b = top.thresholds[i], top.thresholds[i + 1]
+                c, d = top.thresholds[i + 2], top.thresholds[i + 3]
+                of_a, of_b = columns[top.features[i]], columns[top.features[i + 1]]
+                of_c, of_d = columns[top.features[i + 2]], columns[top.features[i + 3]]
+                for row in range(n_block):
+                    left = possible[row]
+                    left &= mask_a if of_a[row] > a else _EVERY_EXIT
+                    left &= mask_b if of_b[row] > b else _EVERY_EXIT
+                    left &= mask_c if of_c[row] > c else _EVERY_EXIT
+                    left &= mask_d if of_d[row] > d else _EVERY_EXIT
+                    possible[row] = left
+            for row in range(n_block):
+                nodes[row] = exits[np.uint32(tree * N_EXITS + _lowest_bit(possible[row]))]
+            for _ in range(top.levels[tree]):
+                # Level by level and with unsigned indices, so that the loop over rows is vectorised.
+                for row in range(n_block):
+                    node = np.uint32(nodes[row])
+                    cell = np.uint32(trees.features[node]) * np.uint32(_BLOCK_ROWS) + np.uint32(row)
+                    nodes[row] = children[
+                        np.uint32(2 * node + np.uint32(cells[cell] > trees.thresholds[node]))
+                    ]
+            group, weight = tree * len(sums) // n_trees, weights[tree]
+            for row in range(n_block):
+                sums[group, start + row] += weight * trees.values[np.uint32(nodes[row])]
 
 
 def isolation(forest: Trees, average_path_length: float, rows: Floats) -> NDArray[np.float64]:

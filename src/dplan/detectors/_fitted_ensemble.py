@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dplan._kernels import perceptron, product
 from dplan._kernels.perceptron import Floats
-from dplan._kernels.trees import Trees, some_trees, sum_of_leaves
+from dplan._kernels.trees import sums_of_leaves
 from dplan.agent.environment import ANOMALOUS
 from dplan.agent.network import N_ACTIONS
 from dplan.detectors._base import MemberKind
@@ -87,18 +87,13 @@ class FittedEnsemble(ContinuingDetector):
         sizes = agent_sizes(int(self.n_features_in_), self._fitted_units())
         return unstack_networks(self.layer_sizes_, self.weights_, sizes)
 
-    def _tree_agents(self) -> list[Trees]:
-        """Return the trees of each tree agent."""
-        n_agents = len(self.member_weights_) - self._n_networks() - len(EXPLORERS)
-        n_each = len(self.trees_.roots) // max(n_agents, 1)
-        return [some_trees(self.trees_, i * n_each, (i + 1) * n_each) for i in range(n_agents)]
-
     def _member_scores(self, rows: Floats) -> NDArray[np.float64]:
         """Return the standardised scores of all members, with shape (rows, members)."""
         values = product.outputs(self.weights_, self.layer_sizes_, rows)[:, ANOMALOUS::N_ACTIONS]
         explored = explore(Explorers(self.neighbours_, self.forest_, self.average_path_length_), rows)
-        wide = stacked(rows, explored)
-        scores = [*values.T, *(sum_of_leaves(trees, wide) for trees in self._tree_agents()), *explored]
+        n_tree_agents = len(self.member_weights_) - self._n_networks() - len(EXPLORERS)
+        grown = sums_of_leaves(self.trees_, stacked(rows, explored), n_tree_agents)
+        scores = [*values.T, *grown, *explored]
         standard: NDArray[np.float64] = (
             np.stack(scores, axis=1) - self.member_medians_
         ) / self.member_scales_

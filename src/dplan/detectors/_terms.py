@@ -19,7 +19,7 @@ from dplan._kernels.perceptron import Floats, Sizes
 from dplan._kernels.replaced_neighbours import neighbour_changes
 from dplan._kernels.replaced_network import Changes, Indices, network_changes, single_output
 from dplan._kernels.replaced_trees import forest_changes, tree_changes
-from dplan._kernels.trees import Trees, isolation, some_trees, sum_of_leaves
+from dplan._kernels.trees import Trees, isolation, sum_of_leaves
 
 _CELLS_AT_ONCE = 2_000_000  # bounds the memory of scoring replaced rows
 _MOST_CELLS = 2**26  # and this one that of explaining models far larger than usual
@@ -181,10 +181,7 @@ class TreesTerm(Term):
 
     def values(self, rows: Floats) -> NDArray[np.floating]:
         """See `Term`."""
-        values = np.zeros(len(rows))
-        for tree, weight in enumerate(self.weights):
-            values += weight * sum_of_leaves(some_trees(self.trees, tree, tree + 1), rows)
-        return values
+        return sum_of_leaves(self.trees, rows, self.weights)
 
     def changes(self, replacing: Replacing) -> Changes:
         """See `Term`."""

@@ -146,7 +146,8 @@ def decimal_of(text: bytes, separator: str) -> str:
     }
     n_found = {}
     for sign, other in ((",", "."), (".", ",")):
-        cell = rb" ?[-+(]?\d[\d%s]*%s(?:\d{1,2}|\d{4,})(?=[\s)%%\"%s]|$)" % (
+        # The number of digits is limited, or a line of numbers without a decimal sign would take quadratic time.
+        cell = rb" ?[-+(]?\d[\d%s]{0,40}%s(?:\d{1,2}|\d{4,})(?=[\s)%%\"%s]|$)" % (
             re.escape(other.encode()), re.escape(sign.encode()), around,
         )  # fmt: skip
         n_found[sign] = len(re.findall(before[sign] + cell, text[:_SNIFFED]))
