@@ -32,6 +32,10 @@ COLD_EXPLORERS = {"neighbours": 0.0, "forest": 1.0}
 
 _LEAST_TRUST = 0.5
 
+# Share of the forests that learn from verdicts in the weight of all agents, with few verdicts. With more, the other
+# agents know better.
+_JUDGED_SHARE, _FEW_VERDICTS = 0.75, 100
+
 
 _REFERENCE_ROWS = 10_000  # rows that standardise scores
 
@@ -74,21 +78,15 @@ def randomised_trees(
     """
     from sklearn.tree import ExtraTreeClassifier  # here, because scoring does not need it
 
-    verdicts, checked, unlabelled = (np.flatnonzero(found) for found in (labels, labels < 0, labels == 0))
-    n_anomalies = max(int((labels > 0).sum()), _FEWEST_ANOMALIES)
+    known, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
+    n_anomalies = max(len(known), _FEWEST_ANOMALIES)
     n_drawn = min(_UNLABELLED_PER_ANOMALY * n_anomalies, len(unlabelled))
-    if len(checked):
-        # They take the place of half of the unlabelled rows. As leaves have at least two rows, a checked row among
-        # anomalies is only left alone if it is there twice.
-        n_drawn = -(-n_drawn // 2)
-        verdicts = np.append(verdicts, checked)
-        weights = np.where(labels < 0, weights / 2, weights)
     scale = (
         len(unlabelled) / n_drawn
     )  # all unlabelled rows weigh the same in each tree, however few are drawn
     trees = []
     for tree in range(n_trees):
-        chosen = np.concatenate([verdicts, rng.choice(unlabelled, n_drawn)])
+        chosen = np.concatenate([known, rng.choice(unlabelled, n_drawn)])
         own = weights[chosen] * np.where(labels[chosen] == 0, scale, 1.0)
         model = ExtraTreeClassifier(
             # Few columns per split are better on small tables, many on wide ones.
@@ -145,39 +143,27 @@ def agent_weights(kinds: Sequence[str]) -> NDArray[np.float64]:
     return normal
 
 
-def member_weights(
-    agents: Sequence[str], n_judged: int, share: float, exploring: float, cold: bool
-) -> NDArray[np.float64]:
+def member_weights(agents: Sequence[str], n_judged: int, n_verdicts: int, exploring: float) -> Weights:
     """Return the weights of agents of these kinds, of forests that learn from verdicts, and of the explorers.
 
-    `share` is that of the forests in the weight of all agents, and `exploring` the total weight of the explorers. If no
-    anomaly is known (`cold`), agents have no weight, and forests replace the explorers.
+    `exploring` is the total weight of the explorers. Without verdicts on anomalies (`n_verdicts` is 0) agents have no
+    weight, and forests that have learned from checked rows replace the explorers.
 
     Examples
     --------
-    >>> member_weights(["slow", "fast"], 1, 0.5, 0.3, cold=False).round(2)
-    array([0.25, 0.25, 0.5 , 0.25, 0.05])
-    >>> member_weights(["slow"], 0, 0.0, 0.3, cold=True), member_weights(["slow"], 1, 0.5, 0.3, cold=True)
+    >>> member_weights(["slow", "fast"], 1, 250, 0.3).round(2)
+    array([0.35, 0.35, 0.3 , 0.25, 0.05])
+    >>> member_weights(["slow"], 0, 0, 0.3), member_weights(["slow"], 1, 0, 0.3)
     (array([0., 0., 1.]), array([0., 1., 0., 0.]))
     """
-    shares = np.array(list(EXPLORERS.values()))
-    explorers = exploring * shares
-    if cold:
-        share = 1.0
-        explorers = 0 * shares if n_judged else np.array(list(COLD_EXPLORERS.values()))
+    share = _JUDGED_SHARE * min(1.0, _FEW_VERDICTS / n_verdicts) if n_verdicts else 1.0
     forests = np.full(n_judged, share / max(n_judged, 1))
+    if n_verdicts:
+        explorers = exploring * np.array(list(EXPLORERS.values()))
+        share = share if n_judged else 0.0
+    else:
+        explorers = (0 if n_judged else 1) * np.array(list(COLD_EXPLORERS.values()))
     return np.concatenate([agent_weights(agents) * (1 - share), forests, explorers])
-
-
-def judged_share(n_verdicts: int) -> float:
-    """Return the share of forests that learn from verdicts in the score of all agents.
-
-    Examples
-    --------
-    >>> judged_share(20), judged_share(250)
-    (0.5, 0.2)
-    """
-    return 0.5 * min(1.0, 100 / n_verdicts)  # with more verdicts, the other agents know better
 
 
 def separation(anomalies: NDArray[np.float64], others: NDArray[np.float64]) -> float:
@@ -221,7 +207,7 @@ class Explored(NamedTuple):
     explorers: Explorers
     members: list[Member]
     trust: float  # how far they can be trusted
-    verdicts: Floats  # known anomalies and checked rows, with the explorers' scores as additional columns
+    known: Floats  # known anomalies, with the explorers' scores as additional columns
     reference: Floats  # other rows, likewise
 
 
@@ -260,13 +246,9 @@ def explore(explorers: Explorers, rows: Floats) -> list[NDArray[np.float64]]:
     ]
 
 
-def explored(explorers: Explorers, known: Floats, checked: Floats, reference: Floats) -> Explored:
-    """Explore known anomalies, checked normal rows and other rows.
-
-    Checked rows do not join the neighbours: agents learn from their scores that what looks rare may be normal, and they
-    must have the same scores later.
-    """
-    of_known, of_checked, of_reference = (explore(explorers, rows) for rows in (known, checked, reference))
+def explored(explorers: Explorers, known: Floats, reference: Floats) -> Explored:
+    """Explore known anomalies and other rows."""
+    of_known, of_reference = explore(explorers, known), explore(explorers, reference)
     members = [
         standardised(kind, None, None, scores) for kind, scores in zip(EXPLORERS, of_reference, strict=True)
     ]
@@ -278,12 +260,4 @@ def explored(explorers: Explorers, known: Floats, checked: Floats, reference: Fl
     # Explorers see no labels, so known anomalies are a fair sample of what they find. Even if they find none of these,
     # there may be unknown ones that they do find.
     trust = max(_LEAST_TRUST, separation(rarity(of_known), rarity(of_reference)))
-    if len(checked):
-        trust = (trust + max(0.0, separation(rarity(of_known), rarity(of_checked)))) / 2
-    return Explored(
-        explorers,
-        members,
-        trust,
-        np.concatenate([stacked(known, of_known), stacked(checked, of_checked)]),
-        stacked(reference, of_reference),
-    )
+    return Explored(explorers, members, trust, stacked(known, of_known), stacked(reference, of_reference))

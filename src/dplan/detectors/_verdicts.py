@@ -15,12 +15,10 @@ _LARGEST_SHARE = 0.5
 _COPIES = 10  # of a verdict of mean confidence, where confidences differ
 
 
-def checked_share(
-    anomalies: Weights, checked: Weights, times: float = 1.0, largest: float = _LARGEST_SHARE
-) -> float:
+def checked_share(anomalies: Weights, checked: Weights, times: float = 1.0) -> float:
     """Return the share of checked rows in what is learned as normal, given the confidences of all verdicts.
 
-    `times` is how much a checked row counts, relative to a known anomaly.
+    A checked row counts as much as `times` known anomalies.
 
     Examples
     --------
@@ -28,7 +26,7 @@ def checked_share(
     (0.2, 0.5)
     """
     ratio = float(checked.sum()) / max(float(anomalies.sum()), 1e-9)
-    return min(largest, times * ratio) if len(checked) else 0.0
+    return min(_LARGEST_SHARE, times * ratio) if len(checked) else 0.0
 
 
 def repeated(rows: Indices, weights: Weights) -> Indices:
@@ -60,23 +58,16 @@ def normal_rows(unlabelled: Indices, checked: Indices, weights: Weights, share: 
 
 
 def balanced_weights(
-    n_rows: int,
-    anomalies: Indices,
-    checked: Indices,
-    anomaly_weights: Weights,
-    checked_weights: Weights,
-    share: float | None = None,
+    n_rows: int, anomalies: Indices, checked: Indices, anomaly_weights: Weights, checked_weights: Weights
 ) -> Weights:
     """Return the weight of each row if anomalies count as much as all other rows; the weights add up to `n_rows`.
-
-    `share` is that of checked rows in what is learned as normal; None for `checked_share`.
 
     Examples
     --------
     >>> balanced_weights(8, np.array([0, 1]), np.array([2]), np.ones(2), np.ones(1))
     array([2. , 2. , 2. , 0.4, 0.4, 0.4, 0.4, 0.4])
     """
-    share = checked_share(anomaly_weights, checked_weights) if share is None else share
+    share = checked_share(anomaly_weights, checked_weights)
     half = n_rows / 2
     n_unlabelled = n_rows - len(anomalies) - len(checked)
     weights = np.full(n_rows, (1 - share) * half / max(n_unlabelled, 1))

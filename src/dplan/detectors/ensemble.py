@@ -34,12 +34,11 @@ from dplan.detectors._members import (
     draw_rows,
     explored,
     grown_forest,
-    judged_share,
     member_weights,
     randomised_trees,
     standardised,
 )
-from dplan.detectors._verdicts import balanced_weights, checked_share
+from dplan.detectors._verdicts import balanced_weights, checked_share, normal_rows
 from dplan.detectors.dplan import DPLAN
 
 # How a network agent learns. The slow one is DPLAN as published, with a uniform sampler; the fast one takes steps
@@ -53,9 +52,9 @@ _SPEEDS: dict[str, dict[str, Any]] = {
 # anomalies matter little.
 _NETWORK_ROWS, _TREE_ROWS = 20_000, 5_000
 
-# For randomised trees, which grow until rows are alone, a checked row counts more than for others, up to this share of
-# what they learn as normal: false alarms lie where anomalies are.
-_CHECKED_TIMES, _CHECKED_SHARE = 5.0, 0.7
+# Among the rows that trees and explorers take for normal, checked rows are repeated: each counts as much as this many
+# known anomalies, because false alarms lie where anomalies are, but all of them at most as much as all unlabelled rows.
+_CHECKED_TIMES = 5.0
 
 # Verdicts that forests learn from: with more, agents know better, and time grows with the cube.
 _JUDGED_ROWS = 512
@@ -199,19 +198,23 @@ class DPLANEnsemble(FittedEnsemble):
         cold = len(anomalies) == 0
         if cold:
             anomalies, unlabelled = labelled_or_pseudo_anomalies(self._arrange(X), labels, rng)
-        samples, reference_rows = draw_rows(unlabelled, rng)
-        known, normal, reference = (self._arrange(X, rows) for rows in (anomalies, checked, reference_rows))
+        believed = self._confidence_in(anomalies), self._confidence_in(checked)
+        share = checked_share(*believed, _CHECKED_TIMES)
+        samples, reference_rows = draw_rows(normal_rows(unlabelled, checked, believed[1], share), rng)
+        known, reference = (self._arrange(X, rows) for rows in (anomalies, reference_rows))
         neighbours = self._arrange(X, samples.ravel()).reshape(*samples.shape, X.shape[1])
         jobs = list(self._jobs(rng))
         forest = grown_forest(reference, int(self.n_trees), int(self.tree_size), rng)
-        verdicts = checked if cold else np.concatenate([anomalies, checked])
-        judged = self._judged(X, reference, verdicts, labels, rng) if len(checked) else []
-        share = judged_share(len(verdicts)) if judged else 0.0
+        judged: list[Member] = []
+        if len(checked):
+            unjudged = reference[labels[reference_rows] == 0]
+            verdicts = checked if cold else np.concatenate([anomalies, checked])
+            judged = self._judged(X, unjudged if len(unjudged) else reference, verdicts, labels, rng)
         stop = Event()
         agents: list[Member] = []
         # Results are collected in the order of submission, so threads do not affect them.
         with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as pool:
-            exploring = pool.submit(explored, Explorers(neighbours, *forest), known, normal, reference)
+            exploring = pool.submit(explored, Explorers(neighbours, *forest), known, reference)
             train_one = partial(
                 self._member, X, Verdicts(anomalies, checked, unlabelled), exploring, earlier, stop
             )
@@ -227,8 +230,11 @@ class DPLANEnsemble(FittedEnsemble):
                     # Set all attributes at once, so that a failed fit leaves the detector unchanged.
                     found = exploring.result()
                     self.neighbours_, self.forest_, self.average_path_length_ = found.explorers
+                    self._assemble([*agents, *judged], found.members)
+                    kinds = [agent.kind for agent in sorted(agents, key=lambda agent: agent.theta is None)]
+                    n_verdicts = 0 if cold else len(anomalies) + len(checked)
                     weight = float(self.exploration) * found.trust
-                    self._assemble(agents, judged, found.members, share, weight, cold)
+                    self.member_weights_ = member_weights(kinds, len(judged), n_verdicts, weight)
                     if self._record(agents=len(agents)):
                         break
             finally:
@@ -260,17 +266,16 @@ class DPLANEnsemble(FittedEnsemble):
         job: Job,
     ) -> Member:
         """Train one agent."""
-        known = np.concatenate([verdicts.anomalies, verdicts.checked])
-        confidence = self._confidence_in(known)
-        labels = np.repeat([1, -1], [len(verdicts.anomalies), len(verdicts.checked)])
         if job.kind not in _SPEEDS:
-            trees = self._trees(job, exploring.result(), labels, confidence)
+            trees = self._trees(job, exploring.result(), self._confidence_in(verdicts.anomalies))
             return standardised(job.kind, None, trees, sum_of_leaves(trees, exploring.result().reference))
+        known = np.concatenate([verdicts.anomalies, verdicts.checked])
+        labels = np.repeat([1, -1], [len(verdicts.anomalies), len(verdicts.checked)])
         drawn = _some(verdicts.unlabelled, _NETWORK_ROWS, job.rng)
         place = 2 * job.number + (job.kind == "fast")
         agent = self._agent(job.kind, lambda *_: stop.is_set())
         if self._confidence is not None:
-            agent._confidence = np.append(confidence, np.ones(len(drawn)))  # type: ignore[misc]
+            agent._confidence = np.append(self._confidence_in(known), np.ones(len(drawn)))  # type: ignore[misc]
         # Rows are already checked and scaled, and an agent needs no threshold, so `fit` is not called.
         agent._train_on_scaled(
             self._arrange(X, np.append(known, drawn)),
@@ -283,19 +288,16 @@ class DPLANEnsemble(FittedEnsemble):
         check_not_diverged(values, type(self).__name__)
         return standardised(job.kind, agent.weights_, None, values)
 
-    def _trees(self, job: Job, found: Explored, labels: Indices, confidence: NDArray[np.float64]) -> Trees:
+    def _trees(self, job: Job, found: Explored, confidence: NDArray[np.float64]) -> Trees:
         """Train the trees of one agent; their unlabelled rows are explored already."""
         drawn = _some(np.arange(len(found.reference)), _TREE_ROWS, job.rng)
-        rows = np.concatenate([found.verdicts, found.reference[drawn]])
-        labels = np.append(labels, np.zeros(len(drawn), dtype=np.int64))
-        anomalies, checked = np.flatnonzero(labels > 0), np.flatnonzero(labels < 0)
-        believed = confidence[anomalies], confidence[checked]
+        rows = np.concatenate([found.known, found.reference[drawn]])
+        labels = np.repeat([1, 0], [len(found.known), len(drawn)])
+        none = np.zeros(0, dtype=np.int64)
+        weights = balanced_weights(len(rows), np.flatnonzero(labels), none, confidence, np.zeros(0))
         if job.kind == "randomised":
-            share = checked_share(*believed, _CHECKED_TIMES, _CHECKED_SHARE)
-            weights = balanced_weights(len(rows), anomalies, checked, *believed, share)
             return randomised_trees(rows, labels, weights, int(self.n_rounds), job.rng)
-        weights = balanced_weights(len(rows), anomalies, checked, *believed)
-        weigh = len(checked) > 0 or self._confidence is not None
+        weigh = self._confidence is not None
         return boosted_trees(rows, labels > 0, weights if weigh else None, int(self.n_rounds), job.rng)
 
     def _judged(
@@ -326,18 +328,10 @@ class DPLANEnsemble(FittedEnsemble):
             **_SPEEDS[kind],
         )
 
-    def _assemble(
-        self,
-        agents: Sequence[Member],
-        judged: Sequence[Member],
-        explorers: Sequence[Member],
-        share: float,
-        exploring: float,
-        cold: bool,
-    ) -> None:
-        """Store the fitted agents as arrays, and the weights of all members."""
+    def _assemble(self, agents: Sequence[Member], explorers: Sequence[Member]) -> None:
+        """Store the fitted agents as arrays, and what standardises the scores of all members."""
         networks = [agent for agent in agents if agent.theta is not None]
-        growing = [member for member in (*agents, *judged) if member.trees is not None]
+        growing = [agent for agent in agents if agent.trees is not None]
         self.layer_sizes_, self.weights_ = stack_networks(
             [agent.theta for agent in networks if agent.theta is not None],
             agent_sizes(int(self.n_features_in_), int(self.hidden_units)),
@@ -346,9 +340,6 @@ class DPLANEnsemble(FittedEnsemble):
         ordered = [*networks, *growing, *explorers]
         self.member_medians_ = np.array([member.middle for member in ordered])
         self.member_scales_ = np.array([member.spread for member in ordered])
-        self.member_weights_ = member_weights(
-            [agent.kind for agent in ordered[: len(agents)]], len(judged), share, exploring, cold
-        )
 
 
 def _some(rows: Indices, count: int, rng: np.random.Generator) -> Indices:
