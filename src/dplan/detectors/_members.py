@@ -152,11 +152,11 @@ def member_weights(agents: Sequence[str], n_judged: int, n_verdicts: int, explor
     Examples
     --------
     >>> member_weights(["slow", "fast"], 1, 250, 0.3).round(2)
-    array([0.35, 0.35, 0.3 , 0.25, 0.05])
+    array([0.44, 0.44, 0.12, 0.25, 0.05])
     >>> member_weights(["slow"], 0, 0, 0.3), member_weights(["slow"], 1, 0, 0.3)
     (array([0., 0., 1.]), array([0., 1., 0., 0.]))
     """
-    share = _JUDGED_SHARE * min(1.0, _FEW_VERDICTS / n_verdicts) if n_verdicts else 1.0
+    share = _JUDGED_SHARE * min(1.0, _FEW_VERDICTS / n_verdicts) ** 2 if n_verdicts else 1.0
     forests = np.full(n_judged, share / max(n_judged, 1))
     if n_verdicts:
         explorers = exploring * np.array(list(EXPLORERS.values()))
