@@ -90,3 +90,11 @@ def test_few_and_wrong_labels_are_what_they_say():
     assert ((y > 0).sum(), (y == 0).sum()) == (n_labelled, n_unlabelled - n_wrong)
     known = {row.tobytes() for row in task.X[task.y > 0]}
     assert sum(row.tobytes() in known for row in X[y > 0]) == n_labelled - n_wrong
+
+
+def test_what_a_sample_costs_is_what_was_measured():
+    from studies import sampling
+
+    page = (Path(__file__).parents[1] / "docs" / "production.md").read_text(encoding="utf-8")
+    assert "\n".join(sampling.lines()) in page
+    assert sampling.SAMPLE_ROWS in sampling.SIZES

@@ -57,7 +57,7 @@ def test_the_score_is_the_weighted_sum_of_standardised_members(fitted):
     mean_length = sum_of_leaves(fitted.forest_, rows) / 30
     isolated = 2 ** (-mean_length / fitted.average_path_length_)
     wide = np.column_stack([rows, near, isolated]).astype(np.float32)
-    scores += [*sums_of_leaves(fitted.trees_, wide, 4)]
+    scores += [*sums_of_leaves(fitted.trees_, wide, 6)]
     scores += [near, isolated]
     standard = (np.array(scores).T - fitted.member_medians_) / fitted.member_scales_
     gaps = np.abs(fitted.anomaly_score(X) - standard @ fitted.member_weights_)
@@ -288,7 +288,33 @@ def test_a_stopped_fit_can_score_and_be_saved(n_members, tmp_path):
     np.testing.assert_array_equal(again.anomaly_score(X), detector.anomaly_score(X))
     np.testing.assert_array_equal(again.uncertainty(X), detector.uncertainty(X))
     again.set_params(callback=None).partial_fit(X, y)  # and it can go on
-    assert len(again.member_weights_) == 14
+    assert len(again.member_weights_) == 3 * 5 + 2
+
+
+def test_hidden_anomalies_do_not_teach_that_they_are_normal():
+    """Of the rows that are like known anomalies, few are left for the randomised trees of the second round."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 6)).astype(np.float32)
+    X[:400] += [3, 3, 0, 0, 0, 0]
+    labels = np.zeros(1500, dtype=int)
+    labels[:20] = 1
+    detector, seen = DPLANEnsemble(**FEW), []
+    cleaned = detector._cleaned
+
+    def remember(verdicts, exploring, rng):
+        rows = cleaned(verdicts, exploring, rng)
+        seen.append((exploring.result().reference[:, :6], rows))
+        return rows
+
+    detector._cleaned = remember
+    detector.fit(X, labels)
+    ((reference, kept),) = seen
+    hidden = {row.tobytes() for row in detector._arrange(X[:400])}
+    is_hidden = np.array([row.tobytes() in hidden for row in reference])
+    remaining = np.isin(np.arange(len(reference)), kept)
+    assert is_hidden.sum() > 200
+    assert remaining[is_hidden].mean() < 0.4
+    assert remaining[~is_hidden].mean() > 0.9
 
 
 def test_exploration_finds_unknown_classes():
@@ -327,7 +353,7 @@ def test_partial_fit_learns_a_newly_labelled_class_and_keeps_the_old_one(explora
     assert detector.percentile(X[20:40]).mean() > 95
     np.testing.assert_array_equal(detector.column_low_, low)
     seconds = detector.history_["seconds"]
-    assert len(seconds) == n_before + 8
+    assert len(seconds) == n_before + 2 * 5
     assert seconds == sorted(seconds)
 
 

@@ -1,6 +1,8 @@
 """The page in a real browser: every key, undo, groups, filter, slider, phones, dark mode, keyboards and readers."""
 
 import re
+import shutil
+import sys
 
 import polars as pl
 import pytest
@@ -44,8 +46,10 @@ def table(folder, tmp_path_factory):
 
 @pytest.fixture
 def review(folder, table, tmp_path):
-    maker = Engine(as_file(table, ("payment",), None, tmp_path), folder / "fraud.dplan")
-    with served(folder, tmp_path, table=table, refit_every=0, maker=maker) as review:
+    own = tmp_path / "june.csv"
+    shutil.copy(table, own)
+    maker = Engine(as_file(own, ("payment",), None, tmp_path), folder / "fraud.dplan")
+    with served(folder, tmp_path, table=own, refit_every=0, maker=maker) as review:
         yield review
 
 
@@ -200,6 +204,52 @@ def test_two_windows_contradict_each_other(open_page, review):
     two.click("#change-it")
     two.wait_for_function("before => document.querySelector('.row-id').innerText !== before", arg=row)
     assert [record["verdict"] for record in verdicts(review)] == ["anomaly", "normal"]
+
+
+def test_a_stale_window_goes_on_after_a_refit(open_page, review):
+    one, two = open_page(), open_page()
+    two.evaluate("window.setTimeout = () => 0")
+    two.wait_for_timeout(2000)
+    press(one, "a")
+    one.keyboard.press("r")
+    one.wait_for_function("() => document.getElementById('activity').innerText.startsWith('Learned')")
+    press(two, "j")
+    row = press(two, "n")  # of the old queue
+    two.wait_for_function("() => document.getElementById('activity').innerText === 'Learned once'")
+    assert (verdicts(review)[-1]["row"], verdicts(review)[-1]["round"]) == ([row], 1)
+    assert two.inner_text("#queue .entry[aria-current] .id") == shown(two)
+    assert two.problems == []
+
+
+def test_a_table_that_changes_is_said_and_verdicts_still_count(open_page, review):
+    page = open_page()
+    with review.table.path.open("a", encoding="utf-8") as file:
+        file.write("\n")
+    press(page, "a")
+    page.wait_for_selector("#banner:visible")
+    assert "june.csv has changed since it was opened. Verdicts are still saved" in page.inner_text("#banner")
+    press(page, "n")
+    page.wait_for_selector("#banner:visible")
+    assert len(verdicts(review)) == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such limits on this system")
+def test_a_full_disk_is_said_and_the_row_stays(open_page, review):
+    import resource
+
+    page = open_page()
+    row, before = shown(page), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (review.log.stat().st_size + 100, before[1]))
+    try:
+        page.keyboard.press("a")
+        page.wait_for_selector("#banner:visible")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert page.inner_text("#banner").startswith("not saved: cannot write to")
+    assert (shown(page), verdicts(review)) == (row, [])
+    press(page, "a")
+    page.wait_for_selector("#banner", state="hidden")
+    assert len(verdicts(review)) == 1
 
 
 def test_hostile_text_is_text(open_page):

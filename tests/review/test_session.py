@@ -31,10 +31,29 @@ def decide(session, n, fraud, **options):
 def test_the_queue_begins_with_the_highest_scores(open_session):
     session = open_session()
     current = session.round
-    first = [row for row in session.queue()[:10] if row not in current.explored]
-    assert current.scores[first].min() >= np.sort(current.scores)[-60]
+    assert current.scores[session.queue()[:10]].min() >= np.sort(current.scores)[-60]
+    assert len(current.explored) == 0  # before there are verdicts
     assert len(session.queue()) <= POOL + 100
     assert current.rank(int(current.scores.argmax())) == 1
+
+
+def test_explorers_have_a_place_while_the_top_of_the_queue_finds_less_than_they_may(open_session):
+    session = open_session()
+    best = session.round.rows[np.argsort(-session.round.scores[session.round.rows])]
+    for row in best[:10].tolist():
+        session.judge([row], "anomaly")
+    session.refit(wait=True)
+    assert len(session.round.explored) == 0
+    for row in session.queue()[:12]:
+        session.judge([row], "normal")
+    session.refit(wait=True)
+    current = session.round
+    asked = session.queue()[9]  # the last of the batch
+    assert asked == current.explored[0]
+    novelty = session.maker._explorer.anomaly_score(current.prepared)
+    others = [current.places[row] for row in session.queue()[10:]]
+    assert novelty[current.places[asked]] >= novelty[others].max()
+    assert queue_view(session)["rows"][9]["explored"] == (current.rank(asked) > 20)
 
 
 def test_a_verdict_says_what_was_seen(open_session, tmp_path):
@@ -153,7 +172,8 @@ def test_verdicts_that_came_during_a_refit_cause_the_next_one(open_session, frau
 def test_a_late_verdict_about_a_row_of_the_last_round_counts(open_session, fraud, monkeypatch):
     session = open_session()
     decide(session, 12, fraud)
-    last = session.queue()[-1]  # the least suspicious of those that may be on a screen
+    # The least suspicious of those that may be on a screen; what the explorers find is always there.
+    last = [row for row in session.queue() if row not in session.maker._explored][-1]
     monkeypatch.setattr(engine, "POOL", 20)
     session.refit(wait=True)
     assert last not in session.round.places

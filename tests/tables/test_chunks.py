@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from itertools import combinations
 
 import numpy as np
 import polars as pl
@@ -14,6 +15,7 @@ import pytest
 from dplan import LogisticBaseline
 from dplan.tables import TableModel, fit_table, from_table, read_table
 from dplan.tables.chunks import ReadOptions, chunks
+from dplan.tables.scoring import Options, score_table
 from dplan.tables.separated import check_names
 
 
@@ -204,6 +206,38 @@ def test_errors_name_the_line_in_every_step(tmp_path):
     message = r"^t\.csv, line 32, column 'a': 'many' is not a number"
     with pytest.raises(ValueError, match=message), chunk.located():
         model.score(chunk())
+
+
+def test_of_several_bad_cells_the_first_line_is_named(tmp_path):
+    path, model = tmp_path / "t.csv", tmp_path / "m.dplan"
+    rows = [f"{int(i == 9)},{i}.5,{i}.25,{1 + i}.05.2024,{1 + i}.06.2024" for i in range(12)]
+
+    def written(*changed):
+        own = list(rows)
+        for line, old, new in changed:
+            assert old in own[line - 2]
+            own[line - 2] = own[line - 2].replace(old, new)
+        path.write_text("l,a,b,d,e\n" + "\n".join(own) + "\n")
+        return path
+
+    def scored(*changed, on_error="fail"):
+        options = Options(on_error=on_error)
+        return score_table(model, written(*changed), None, tmp_path / "s.csv", options, output_kind="csv")
+
+    fit_table(from_table(written(), "l"), LogisticBaseline(), estimate=False).save(model)
+    mistakes = {"a": (9, "7.5", "x"), "b": (7, "5.25", "y"), "d": (8, "7.05", "z"), "e": (11, "10.06", "w")}
+    for columns in (*combinations("abde", 2), *combinations("deba", 3), tuple("abde")):
+        first = min(columns, key=lambda name: mistakes[name][0])
+        message = rf"^t\.csv, line {mistakes[first][0]}, column '{first}'"
+        with pytest.raises(ValueError, match=message):
+            scored(*(mistakes[name] for name in columns))
+        with pytest.raises(ValueError, match=message):
+            from_table(written(*(mistakes[name] for name in columns)), "l")
+    outcome = scored(*mistakes.values(), on_error="skip")
+    assert (outcome.rows, outcome.mistakes) == (8, {"a": 1, "b": 1, "d": 1, "e": 1})
+    infinite = written((8, "6.5", "inf"), (5, "3.25", "-inf"))
+    with pytest.raises(ValueError, match=r"^t\.csv, line 5, column 'b'"):
+        fit_table(from_table(infinite, "l"), LogisticBaseline(), estimate=False)
 
 
 def test_dates_out_of_range_are_refused():

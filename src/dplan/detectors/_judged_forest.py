@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.trees import Trees, sum_of_leaves
+from dplan.detectors._members import Member, grown_forest, standardised
 
 _NOISE = 0.1  # variance of a verdict of average confidence, relative to that of a score
 _SUSPICION = (
@@ -31,7 +32,6 @@ def judged_forests(
 
     Examples
     --------
-    >>> from dplan.detectors._members import grown_forest
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.normal(size=(500, 2)).astype(np.float32)
     >>> rows[:40] += np.repeat(np.array([[0, 5], [5, 0]], dtype=np.float32), 20, axis=0)  # two groups of odd rows
@@ -55,6 +55,22 @@ def judged_forests(
     for forest, reached in zip(learned, leaves, strict=True):
         np.add.at(forest.values, reached, shifts[:, None])
     return learned
+
+
+def judged_members(
+    reference: Floats,
+    judged: Floats,
+    anomalous: NDArray[np.bool_],
+    confidence: NDArray[np.float64],
+    n_members: int,
+    n_trees: int,
+    tree_size: int,
+    rng: np.random.Generator,
+) -> list[Member]:
+    """Grow forests on unlabelled rows and let them learn from verdicts."""
+    forests = [grown_forest(reference, n_trees, tree_size, rng)[0] for _ in range(n_members)]
+    learned = judged_forests(forests, reference, judged, anomalous, confidence)
+    return [standardised("judged", None, trees, sum_of_leaves(trees, reference)) for trees in learned]
 
 
 def leaves_of(trees: Trees, rows: Floats) -> NDArray[np.int32]:

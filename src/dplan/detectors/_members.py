@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 from dplan._kernels.forest import average_path_length, grow, new_forest
 from dplan._kernels.neighbours import mean_nearest_distance, sample_sizes
 from dplan._kernels.perceptron import Floats
-from dplan._kernels.trees import Trees, complete_trees, isolation, join_trees, one_tree
+from dplan._kernels.trees import Trees, complete_trees, isolation, join_trees, one_tree, sum_of_leaves
 from dplan.detectors._terms import stacked
 from dplan.detectors.baselines import boosted_tree
 
@@ -19,6 +19,9 @@ Weights = NDArray[np.float64]
 
 # The kinds of agents, and their shares in the score.
 KINDS = {"slow": 0.075, "fast": 0.075, "boosted": 0.25, "randomised": 0.6}
+
+# How many agents of each kind there are for each of `n_agents`. Randomised trees gain most from numbers, and are cheap.
+REPEATS = {"slow": 1, "fast": 1, "boosted": 1, "randomised": 2}
 
 # A randomised tree learns from all verdicts and this many unlabelled rows per known anomaly: so few that only some
 # trees see a hidden anomaly, and many such trees that every unlabelled row is seen by some.
@@ -48,6 +51,22 @@ class Member(NamedTuple):
     trees: Trees | None  # of a tree agent
     middle: float
     spread: float
+
+
+class Job(NamedTuple):
+    """One agent to train."""
+
+    kind: str
+    number: int
+    rng: np.random.Generator
+
+
+class Verdicts(NamedTuple):
+    """Rows that agents learn from."""
+
+    anomalies: Indices
+    checked: Indices  # and normal
+    unlabelled: Indices
 
 
 def boosted_trees(
@@ -108,6 +127,20 @@ def randomised_trees(
             )
         )
     return join_trees(trees)
+
+
+def plausible(trees: Trees, reference: Floats) -> Indices:
+    """Return the rows that randomised trees find more like other rows than like known anomalies; all if there are none.
+
+    Examples
+    --------
+    >>> stump = one_tree(*np.array([[1, 0, 0], [2, 0, 0]]), np.array([False, True, True]), np.zeros(3, dtype=int),
+    ...                  np.full(3, 0.5), np.array([0.0, 0.1, 0.9]))
+    >>> plausible(stump, np.array([[0.0], [1.0], [0.2]], dtype=np.float32))
+    array([0, 2])
+    """
+    kept = np.flatnonzero(sum_of_leaves(trees, reference) < 0.5 * len(trees.roots))
+    return kept if len(kept) else np.arange(len(reference))
 
 
 def standardised(

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from threading import Event
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -24,17 +24,20 @@ from dplan.detectors._checks import (
 )
 from dplan.detectors._fitted_ensemble import FittedEnsemble, agent_sizes, stack_networks
 from dplan.detectors._isolation import labelled_or_pseudo_anomalies
-from dplan.detectors._judged_forest import judged_forests
+from dplan.detectors._judged_forest import judged_members
 from dplan.detectors._members import (
-    KINDS,
+    REPEATS,
     Explored,
     Explorers,
+    Job,
     Member,
+    Verdicts,
     boosted_trees,
     draw_rows,
     explored,
     grown_forest,
     member_weights,
+    plausible,
     randomised_trees,
     standardised,
 )
@@ -60,22 +63,6 @@ _CHECKED_TIMES = 5.0
 _JUDGED_ROWS = 512
 
 
-class Job(NamedTuple):
-    """One agent to train."""
-
-    kind: str
-    number: int
-    rng: np.random.Generator
-
-
-class Verdicts(NamedTuple):
-    """Rows that agents learn from."""
-
-    anomalies: Indices
-    checked: Indices  # and normal
-    unlabelled: Indices
-
-
 class DPLANEnsemble(FittedEnsemble):
     """Ensemble of agents and unsupervised explorers; the recommended detector.
 
@@ -84,11 +71,12 @@ class DPLANEnsemble(FittedEnsemble):
     the agent's embedding cannot see what the embedding has not learned. Therefore:
 
     - Every agent draws its own unlabelled rows, uniformly.
-    - A quarter of the agents' score comes from networks, DPLAN's own, which learn slowly or fast.
+    - A part of the agents' score comes from networks, DPLAN's own, which learn slowly or fast.
     - The rest comes from trees: if rows are drawn uniformly, the next row does not depend on the action, so the action
       value is the expected reward and can be learned directly. Boosted trees learn most from large tables and many
       labels; randomised trees, each from all labels and a few unlabelled rows, learn most from few labels, and are
-      hardly misled by hidden anomalies.
+      hardly misled by hidden anomalies. A first round of them finds rows that look like known anomalies; the second
+      does not take these for normal.
     - Two explorers of the raw features add a score for rare rows, without labels: the distance to the nearest
       neighbours among unlabelled rows, and an isolation forest. The less they find of the known anomalies, the less
       they count, down to half.
@@ -97,8 +85,9 @@ class DPLANEnsemble(FittedEnsemble):
 
     Parameters
     ----------
-    n_agents : int, default=4
-        Agents of each of the four kinds. More agents give better results and take longer.
+    n_agents : int, default=2
+        Agents of each kind; twice as many of randomised trees. More agents give slightly better results and take
+        longer.
     hidden_units : int, default=20
         ReLU units of a network agent.
     n_steps, warmup_steps : int, default=20000, 10000
@@ -138,9 +127,9 @@ class DPLANEnsemble(FittedEnsemble):
     Notes
     -----
     Checked normal rows (-1 in y) count as much as known anomalies for all agents, together at most as much as all
-    unlabelled rows. With checked rows there are additional members: isolation forests that learn from up to 512
-    verdicts how suspicious each leaf is. They learn from a few verdicts already, so they help most when a review
-    begins. Checked rows also show how far the explorers can be trusted. `sample_weight` changes the weight of verdicts.
+    unlabelled rows; for trees and explorers, they are rows that occur often. There are also additional members:
+    isolation forests that learn from up to 512 verdicts how suspicious each leaf is. They learn from a few verdicts
+    already, so they help most when a review begins. `sample_weight` changes the weight of verdicts.
 
     If no row is labelled, the 1 % of rows (at least 10) with the highest isolation scores are used instead.
 
@@ -159,9 +148,9 @@ class DPLANEnsemble(FittedEnsemble):
     True
     """
 
-    version = 2
+    version = 3
 
-    n_agents: int = 4
+    n_agents: int = 2
     hidden_units: int = 20
     n_steps: int = 20_000
     warmup_steps: int = 10_000
@@ -180,7 +169,7 @@ class DPLANEnsemble(FittedEnsemble):
         check_n_jobs(self.n_jobs)
 
     def _expected_rounds(self) -> int:
-        return len(KINDS) * int(self.n_agents)
+        return sum(REPEATS.values()) * int(self.n_agents)
 
     def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> Indices:
         return self._train(X, labels, rng, [])
@@ -205,25 +194,30 @@ class DPLANEnsemble(FittedEnsemble):
         neighbours = self._arrange(X, samples.ravel()).reshape(*samples.shape, X.shape[1])
         jobs = list(self._jobs(rng))
         forest = grown_forest(reference, int(self.n_trees), int(self.tree_size), rng)
+        is_checked = labels[reference_rows] < 0
         judged: list[Member] = []
         if len(checked):
-            unjudged = reference[labels[reference_rows] == 0]
-            verdicts = checked if cold else np.concatenate([anomalies, checked])
-            judged = self._judged(X, unjudged if len(unjudged) else reference, verdicts, labels, rng)
+            unjudged = reference if is_checked.all() else reference[~is_checked]
+            some = _some(np.flatnonzero(labels), _JUDGED_ROWS, rng)
+            sizes = 2 * int(self.n_agents), int(self.n_rounds), int(self.tree_size)
+            verdict_rows = self._arrange(X, some), labels[some] > 0, self._confidence_in(some)
+            judged = judged_members(unjudged, *verdict_rows, *sizes, rng)
         stop = Event()
         agents: list[Member] = []
         # Results are collected in the order of submission, so threads do not affect them.
         with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as pool:
             exploring = pool.submit(explored, Explorers(neighbours, *forest), known, reference)
-            train_one = partial(
-                self._member, X, Verdicts(anomalies, checked, unlabelled), exploring, earlier, stop
+            verdicts = Verdicts(anomalies, checked, unlabelled)
+            cleaning = pool.submit(
+                self._cleaned, verdicts, exploring, is_checked, np.random.default_rng(rng.integers(2**63))
             )
+            train_one = partial(self._member, X, verdicts, exploring, cleaning, earlier, stop)
             # Without known anomalies, agents know nothing that explorers do not.
             running = [pool.submit(train_one, job) for job in (jobs[:1] if cold else jobs)]
             try:
                 for finished in running:
                     # Wait briefly: with polars' signal handlers, Ctrl-C is only handled between waits.
-                    needed: list[Future[Any]] = [exploring, finished]
+                    needed: list[Future[Any]] = [exploring, cleaning, finished]
                     while wait(needed, timeout=0.2).not_done:
                         pass
                     agents.append(finished.result())
@@ -253,22 +247,26 @@ class DPLANEnsemble(FittedEnsemble):
     def _jobs(self, rng: np.random.Generator) -> Iterator[Job]:
         """List the agents; kinds alternate, so that a stopped fit has some of each."""
         for number in range(int(self.n_agents)):
-            for kind in KINDS:
-                yield Job(kind, number, np.random.default_rng(rng.integers(2**63)))
+            for kind, count in REPEATS.items():
+                for _ in range(count):
+                    yield Job(kind, number, np.random.default_rng(rng.integers(2**63)))
 
     def _member(
         self,
         X: NDArray[np.floating],
         verdicts: Verdicts,
         exploring: Future[Explored],
+        cleaning: Future[Indices],
         earlier: Sequence[Floats],
         stop: Event,
         job: Job,
     ) -> Member:
         """Train one agent."""
         if job.kind not in _SPEEDS:
-            trees = self._trees(job, exploring.result(), self._confidence_in(verdicts.anomalies))
-            return standardised(job.kind, None, trees, sum_of_leaves(trees, exploring.result().reference))
+            found = exploring.result()
+            rows = cleaning.result() if job.kind == "randomised" else np.arange(len(found.reference))
+            trees = self._trees(job.kind, verdicts, found, rows, job.rng)
+            return standardised(job.kind, None, trees, sum_of_leaves(trees, found.reference))
         known = np.concatenate([verdicts.anomalies, verdicts.checked])
         labels = np.repeat([1, -1], [len(verdicts.anomalies), len(verdicts.checked)])
         drawn = _some(verdicts.unlabelled, _NETWORK_ROWS, job.rng)
@@ -288,33 +286,36 @@ class DPLANEnsemble(FittedEnsemble):
         check_not_diverged(values, type(self).__name__)
         return standardised(job.kind, agent.weights_, None, values)
 
-    def _trees(self, job: Job, found: Explored, confidence: NDArray[np.float64]) -> Trees:
-        """Train the trees of one agent; their unlabelled rows are explored already."""
-        drawn = _some(np.arange(len(found.reference)), _TREE_ROWS, job.rng)
+    def _cleaned(
+        self,
+        verdicts: Verdicts,
+        exploring: Future[Explored],
+        is_checked: NDArray[np.bool_],
+        rng: np.random.Generator,
+    ) -> Indices:
+        """Return the rows, among those that are explored, that were checked or do not look like known anomalies.
+
+        Randomised trees that are not part of the ensemble tell. Without these rows, the ensemble's trees are better, on
+        tables with many anomalies especially.
+        """
+        found = exploring.result()
+        everything = np.arange(len(found.reference))
+        kept = plausible(self._trees("randomised", verdicts, found, everything, rng), found.reference)
+        return np.union1d(kept, np.flatnonzero(is_checked))
+
+    def _trees(
+        self, kind: str, verdicts: Verdicts, found: Explored, allowed: Indices, rng: np.random.Generator
+    ) -> Trees:
+        """Train the trees of one agent; their unlabelled rows, some of the allowed ones, are explored already."""
+        drawn = _some(allowed, _TREE_ROWS, rng)
         rows = np.concatenate([found.known, found.reference[drawn]])
         labels = np.repeat([1, 0], [len(found.known), len(drawn)])
-        none = np.zeros(0, dtype=np.int64)
+        none, confidence = np.zeros(0, dtype=np.int64), self._confidence_in(verdicts.anomalies)
         weights = balanced_weights(len(rows), np.flatnonzero(labels), none, confidence, np.zeros(0))
-        if job.kind == "randomised":
-            return randomised_trees(rows, labels, weights, int(self.n_rounds), job.rng)
+        if kind == "randomised":
+            return randomised_trees(rows, labels, weights, int(self.n_rounds), rng)
         weigh = self._confidence is not None
-        return boosted_trees(rows, labels > 0, weights if weigh else None, int(self.n_rounds), job.rng)
-
-    def _judged(
-        self,
-        X: NDArray[np.floating],
-        reference: Floats,
-        verdicts: Indices,
-        labels: Indices,
-        rng: np.random.Generator,
-    ) -> list[Member]:
-        """Let forests learn from verdicts: as many as there are agents of a kind, with as many trees."""
-        some = _some(verdicts, _JUDGED_ROWS, rng)
-        sizes = int(self.n_rounds), int(self.tree_size)
-        forests = [grown_forest(reference, *sizes, rng)[0] for _ in range(int(self.n_agents))]
-        rows, anomalous = self._arrange(X, some), labels[some] > 0
-        learned = judged_forests(forests, reference, rows, anomalous, self._confidence_in(some))
-        return [standardised("judged", None, trees, sum_of_leaves(trees, reference)) for trees in learned]
+        return boosted_trees(rows, labels > 0, weights if weigh else None, int(self.n_rounds), rng)
 
     def _agent(self, kind: str, callback: Callback) -> DPLAN:
         return DPLAN(

@@ -2,69 +2,116 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["asking_order"]
+from dplan._kernels.perceptron import Floats
+from dplan.detectors.query import query
+from dplan.review.rounds import Judged
+
+__all__ = ["BATCH", "asking_order", "blended", "explored_share", "trust_in_first"]
 
 BATCH = 10  # rows between two refits, by default
-_OF_ONE_GROUP = 3  # at most, in a batch
-_EXPLORED_AT = (4,)  # places in a batch for rows that the explorers alone find
+_BATCHES = 5  # that are chosen with care; behind them, rows are in the order of their scores
+_RECENT = 20  # verdicts that show how good the top of the queue is
 
 
 def asking_order(
-    scores: NDArray[np.float64], groups: NDArray[np.int64], explored: Sequence[int], n: int | None = None
-) -> list[int]:
-    """Return positions of rows in the order to ask about them.
+    scores: NDArray[np.float64], rows: Floats, novelty: NDArray[np.float64], share: float
+) -> tuple[list[int], list[int]]:
+    """Return positions of rows in the order to ask about them, and which of them are asked for their novelty.
 
-    The highest scores come first, at most three of a group of near duplicates in each batch of ten, and one row of each
-    batch is one that the explorers alone find.
+    In each batch of ten, near duplicates of a row wait for the next batch, and the last rows are those that only the
+    explorers find (`dplan.query`).
 
     Parameters
     ----------
     scores : ndarray of float
         The scores of the candidates.
-    groups : ndarray of int
-        The group of each candidate.
-    explored : sequence of int
-        Candidates that the explorers find most anomalous, the most anomalous first.
-    n : int, optional
-        How many; all by default.
+    rows : ndarray of float
+        The candidates as the detector sees them.
+    novelty : ndarray of float
+        How anomalous the explorers find them.
+    share : float
+        Share of each batch that is chosen by novelty.
 
     Examples
     --------
-    >>> scores, groups = np.arange(20, 0, -1.0), np.array([0] * 8 + list(range(8, 20)))
-    >>> asking_order(scores, groups, explored=[19], n=6)
-    [0, 1, 2, 8, 19, 9]
+    >>> scores, rows = np.arange(40, 0, -1.0), np.random.default_rng(0).random((40, 3), dtype=np.float32)
+    >>> order, explored = asking_order(scores, rows, novelty=np.arange(40.0), share=0.1)
+    >>> order[:12], explored[:2]
+    ([0, 1, 2, 3, 4, 5, 6, 7, 8, 39, 9, 10], [39, 38])
     """
-    waiting = np.argsort(-scores, kind="stable").tolist()
-    extra = list(explored)
+    asked = np.zeros(len(scores), dtype=np.int64)
     order: list[int] = []
-    taken: set[int] = set()
-    while waiting and (n is None or len(order) < n):
-        batch: list[int] = []
-        counts: Counter[int] = Counter()
-        later: list[int] = []
-        for position, row in enumerate(waiting):
-            if len(batch) in _EXPLORED_AT:
-                extra = [other for other in extra if other not in taken]
-                if extra:
-                    batch.append(extra.pop(0))
-                    taken.add(batch[-1])
-            if len(batch) == BATCH:
-                later += waiting[position:]
-                break
-            if row in taken:
-                continue
-            if counts[int(groups[row])] == _OF_ONE_GROUP:
-                later.append(row)
-                continue
-            counts[int(groups[row])] += 1
-            batch.append(row)
-            taken.add(row)
-        order += batch
-        waiting = [row for row in later if row not in taken]
-    return order[:n]
+    explored: list[int] = []
+    for _ in range(_BATCHES):
+        if asked.all():
+            break
+        batch = query(scores, BATCH, X=rows, y=asked, diverse=True, explore=share, novelty=novelty)
+        asked[batch] = -1
+        order += batch.tolist()
+        if round(share * BATCH):
+            explored += batch[-round(share * BATCH) :].tolist()
+    left = np.flatnonzero(asked == 0)
+    return [*order, *left[np.argsort(-scores[left], kind="stable")].tolist()], explored
+
+
+def explored_share(judged: Sequence[Judged], found_by_explorers: Collection[int]) -> float:
+    """Return the share of a batch to ask about for its novelty: one row of ten, or none.
+
+    Exploring must not cost anomalies that are at the top of the queue. It begins when verdicts show that the explorers
+    may find as many as the top does, and ends when they do not.
+
+    Parameters
+    ----------
+    judged : sequence of Judged
+        The verdicts so far, the oldest first.
+    found_by_explorers : collection of int
+        The rows that the explorers alone find.
+
+    Examples
+    --------
+    >>> explored_share([Judged(row, "fraud") for row in range(10)], {77})
+    0.0
+    >>> explored_share([Judged(row, "") for row in range(10)], {77})
+    0.1
+    """
+    explored = [bool(name) for row, name in judged if row in found_by_explorers]
+    top = [bool(name) for row, name in judged if row not in found_by_explorers][-_RECENT:]
+    hope = (sum(explored) + 1) / (len(explored) + 2)  # the rule of succession
+    return 1 / BATCH if top and hope > sum(top) / len(top) else 0.0
+
+
+def trust_in_first(judged: Sequence[Judged]) -> float:
+    """Return how much the ranking of the first model counts: the share of anomalies among the latest verdicts.
+
+    A refit knows the verdicts, but has seen fewer rows than the first training. As long as the top of the queue is
+    right, there is no reason to leave the first ranking.
+
+    Examples
+    --------
+    >>> trust_in_first([Judged(1, "fraud"), Judged(2, "")]), trust_in_first([])
+    (0.5, 0.0)
+    """
+    recent = [bool(name) for _, name in judged][-_RECENT:]
+    return sum(recent) / len(recent) if recent else 0.0
+
+
+def blended(scores: NDArray[np.float64], first: NDArray[np.float64], trust: float) -> NDArray[np.float64]:
+    """Return scores by which rows come first that rank high now and, as far as it is trusted, in the first ranking.
+
+    Examples
+    --------
+    >>> now, first = np.array([4.0, 3.0, 2.0, 1.0]), np.array([1.0, 3.0, 4.0, 2.0])
+    >>> [np.argsort(-blended(now, first, trust)).tolist() for trust in (0, 1)]
+    [[0, 1, 2, 3], [2, 0, 1, 3]]
+    """
+    return -(np.log(_ranks(scores)) + trust * np.log(_ranks(first)))
+
+
+def _ranks(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the rank of each score, counted from 1 for the highest; ties have the same."""
+    return 1 + len(scores) - np.searchsorted(np.sort(scores), scores, "right")

@@ -19,7 +19,7 @@ from dplan.detectors._base import Detector
 from dplan.detectors.ensemble import DPLANEnsemble
 from dplan.detectors.iforest import IForest
 from dplan.exceptions import NoLabelsWarning
-from dplan.review.choosing import asking_order
+from dplan.review.choosing import asking_order, blended, explored_share, trust_in_first
 from dplan.review.likeness import Likeness
 from dplan.review.rounds import Judged, Progress, Round, digest_of
 from dplan.review.rows import TableFile, row_ids, rows_with_ids
@@ -70,6 +70,7 @@ class Engine:
         self._places: dict[int, int] = {}
         self._sample = _Kept(_SAMPLE)
         self._explored: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._first = np.empty(0)  # the scores of the first model
 
     @cached_property
     def base(self) -> TableModel:
@@ -91,11 +92,14 @@ class Engine:
         )
         return fit_table(table, IForest(random_state=self.seed), estimate=False, seed=self.seed)
 
+    @cached_property
+    def _explorer(self) -> IForest:
+        return IForest(random_state=self.seed).fit(self.base.background)
+
     def open(self, wanted: Collection[tuple[str, ...]] = (), progress: Progress = quiet) -> Round:
         """Score the table with the first model; the pool includes the rows with the wanted ids."""
         progress("Reading the table", 0, None)
         rng = np.random.default_rng(self.seed)
-        explorer = IForest(random_state=self.seed).fit(self.base.background)
         finds, scores, top, extra = _Kept(2 * _EXPLORED), [], _Kept(POOL), []
         first = 0
         for frame, found in self._scored(self.base, progress):
@@ -106,14 +110,15 @@ class Engine:
             self._sample.add(frame, numbers, keys)
             drawn = np.argsort(keys, kind="stable")[: self._sample.n_rows]
             rows = frame[drawn]
-            finds.add(rows, numbers[drawn], -explorer.anomaly_score(self.base.prepare(rows)))
+            finds.add(rows, numbers[drawn], -self._explorer.anomaly_score(self.base.prepare(rows)))
             again = rows_with_ids(frame, self.table.ids, first, wanted)
             extra.append((frame[again], numbers[again]))
             first += frame.height
         unseen = ~np.isin(finds.numbers, top.numbers[:_EXPLORED])
         self._explored = finds.numbers[unseen][:_EXPLORED]
         extra.append((finds.frame[np.flatnonzero(unseen)[:_EXPLORED]], self._explored))
-        return self._round(0, self.base, np.concatenate(scores), [(top.frame, top.numbers), *extra], set())
+        self._first = np.concatenate(scores)
+        return self._round(0, self.base, self._first, [(top.frame, top.numbers), *extra], ())
 
     def refit(self, judged: Sequence[Judged], number: int, progress: Progress = quiet) -> Round:
         """Learn from verdicts and score the table again; the judged rows must have been in a pool."""
@@ -130,7 +135,7 @@ class Engine:
         kept = np.array(list(dict.fromkeys([*rows, *self._explored.tolist()])), dtype=np.int64)
         before = self._seen[[self._places[row] for row in kept.tolist()]]
         frames = [(top.frame, top.numbers), (before, kept)]
-        return self._round(number, model, np.concatenate(scores), frames, set(rows))
+        return self._round(number, model, np.concatenate(scores), frames, judged)
 
     def _scored(
         self, model: TableModel, progress: Progress
@@ -189,7 +194,7 @@ class Engine:
         model: TableModel,
         scores: NDArray[np.float64],
         frames: list[tuple[pl.DataFrame, NDArray[np.int64]]],
-        judged: set[int],
+        judged: Sequence[Judged],
     ) -> Round:
         rows, first = np.unique(np.concatenate([numbers for _, numbers in frames]), return_index=True)
         pool = pl.concat([frame for frame, _ in frames], how="diagonal_relaxed")[first]
@@ -198,19 +203,20 @@ class Engine:
         self._remember(pool, rows.tolist())
         prepared = model.prepare(pool)
         groups = Likeness(model).groups(prepared)
-        open_rows = np.flatnonzero(~np.isin(rows, list(judged)))
-        # A detector that ignores labels is an explorer itself.
-        alone = self._explored if model.detector.uses_labels else self._explored[:0]
-        explored = np.flatnonzero(np.isin(rows[open_rows], alone)).tolist()
-        order = open_rows[asking_order(scores[rows][open_rows], groups[open_rows], explored)]
+        waiting = np.flatnonzero(~np.isin(rows, [row for row, _ in judged]))
+        novelty = self._explorer.anomaly_score(prepared)[waiting]
+        share = explored_share(judged, set(self._explored.tolist()))
+        trust = trust_in_first(judged) if self.base.detector.uses_labels else 0.0
+        suspicion = blended(scores, self._first, trust)[rows][waiting]
+        order, explored = asking_order(suspicion, prepared[waiting], novelty, share)
         uncertainty = getattr(model.detector, "uncertainty", None)
         disagreement = np.empty(0) if uncertainty is None else uncertainty(prepared)
-        explored_rows = np.intersect1d(rows, alone)
         with TemporaryDirectory() as folder:
             model.save(Path(folder) / "model.dplan")
             digest = digest_of((Path(folder) / "model.dplan").read_bytes())
+        asked = rows[waiting]
         return Round(
-            number, model, digest, scores, pool, rows, rows[order], explored_rows, groups, disagreement
+            number, model, digest, scores, pool, rows, asked[order], asked[explored], groups, disagreement
         )
 
     def _remember(self, pool: pl.DataFrame, rows: list[int]) -> None:

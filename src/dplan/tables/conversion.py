@@ -1,12 +1,16 @@
 """Kinds of columns by their type, and conversion to plain numbers."""
 
-from typing import Literal
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, TypeVar
 
 import polars as pl
 
 from dplan.exceptions import CellError
 
-__all__ = ["SMALL_INTEGERS", "Kind", "as_numbers", "check_values", "kind_of"]
+__all__ = ["SMALL_INTEGERS", "Kind", "as_numbers", "check_values", "for_each_column", "kind_of"]
+
+One = TypeVar("One")
+Result = TypeVar("Result")
 
 Kind = Literal["number", "flag", "date", "text", "dropped"]
 
@@ -76,3 +80,36 @@ def check_values(series: pl.Series) -> None:
             row = int(outside.arg_max() or 0)
             problem = "date outside the years 1 to 9999; fix it, or leave it empty"
             raise CellError(series.name, row, problem, rows=tuple(outside.arg_true()))
+
+
+def for_each_column(
+    step: Callable[[One], Result], columns: Iterable[One], mapped: Callable[..., Iterable[Any]] = map
+) -> list[Result]:
+    """Return what a step returns for each column; of the cells that it cannot use, the one in the first row is named.
+
+    Parameters
+    ----------
+    step : callable
+        Takes a column; it may raise a `CellError`.
+    columns : iterable
+        The columns.
+    mapped : callable
+        Calls the step, like `map`.
+
+    Examples
+    --------
+    >>> for_each_column(check_values, [pl.Series("a", [1.0, float("inf")]), pl.Series("b", [float("inf"), 0.0])])
+    Traceback (most recent call last):
+    dplan.exceptions.CellError: row 1, column 'b': inf is not finite; replace it with a number, or leave it empty
+    """
+
+    def attempt(column: One) -> Result | CellError:
+        try:
+            return step(column)
+        except CellError as error:
+            return error
+
+    results = list(mapped(attempt, columns))
+    if errors := [result for result in results if isinstance(result, CellError)]:
+        raise min(errors, key=lambda error: error.row)
+    return results

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dplan.exceptions import shown
+from dplan.exceptions import CellError, shown
 from dplan.tables.columns import Column, encode, fit_column, kind_of, scale
+from dplan.tables.conversion import for_each_column
 from dplan.tables.date_features import fit_date, is_date, microseconds, write_date
 from dplan.tables.frames import as_frame, check_same_columns, is_frame
 from dplan.tables.transform_report import TransformReport
@@ -93,19 +94,22 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.max_levels < 1:
             raise ValueError(f"max_levels must be at least 1, not {self.max_levels!r}")
         frame = self._as_frame(X, fitting=True)
-        self.columns_ = []
         last_date: pl.Series | None = None
-        for series in frame:
+
+        def learned(series: pl.Series) -> Column:
+            nonlocal last_date
             meaning = (self.meanings or {}).get(series.name)
             if kind_of(series) != "date" or (meaning is not None and not meaning.is_used):
-                self.columns_.append(fit_column(series, self.max_levels, meaning))
-                continue
+                return fit_column(series, self.max_levels, meaning)
             earlier = last_date if is_date(series) else None
             if meaning is not None and meaning.since:
                 earlier = _date_column(frame, meaning.since, series.name)
-            self.columns_.append(fit_date(series, earlier, meaning))
-            if is_date(series) and self.columns_[-1].kind == "date":
+            column = fit_date(series, earlier, meaning)
+            if is_date(series) and column.kind == "date":
                 last_date = series
+            return column
+
+        self.columns_ = for_each_column(learned, frame)
         return self
 
     def transform(self, X: Table) -> NDArray[np.float32]:
@@ -142,11 +146,19 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         frame = self._as_frame(X, fitting=False)
         ends = np.cumsum([column.width for column in self.columns_])
         by_column = np.empty((int(ends[-1]), frame.height), dtype=np.float32)
-        dates = [column for column in self.columns_ if column.parts]
-        places = {column.name: j for j, column in enumerate(self.columns_)}
-        moments = {
-            column.name: microseconds(column, frame.to_series(places[column.name])) for column in dates
-        }
+        moments: dict[str, NDArray[np.float64] | CellError] = {}
+        for j, column in enumerate(self.columns_):
+            try:
+                if column.parts:
+                    moments[column.name] = microseconds(column, frame.to_series(j))
+            except CellError as error:  # another column may have one in an earlier row
+                moments[column.name] = error
+
+        def moments_of(name: str) -> NDArray[np.float64]:
+            found = moments[name]
+            if isinstance(found, CellError):
+                raise found
+            return found
 
         def prepare(j: int) -> tuple[int, int]:
             column, series = self.columns_[j], frame.to_series(j)
@@ -156,14 +168,15 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if column.kind == "text":
                 return encode(column, series, part)
             if column.parts:
-                return write_date(column, moments[column.name], moments.get(column.since), part), 0
+                earlier = moments_of(column.since) if column.since else None
+                return write_date(column, moments_of(column.name), earlier, part), 0
             return scale(column, series, part[0]), 0
 
         if frame.height * frame.width < _WORTH_THREADS:
-            counts = [prepare(j) for j in range(frame.width)]
+            counts = for_each_column(prepare, range(frame.width))
         else:  # a column is written by one thread alone, so the result is the same
             with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
-                counts = list(pool.map(prepare, range(frame.width)))
+                counts = for_each_column(prepare, range(frame.width), pool.map)
         missing, unseen = (
             {name: n[k] for name, n in zip(frame.columns, counts, strict=True) if n[k]} for k in (0, 1)
         )

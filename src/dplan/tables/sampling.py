@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dplan.tables.chunks import CHUNK_ROWS, Chunk, ReadOptions, chunks
 from dplan.tables.columns import Column, as_fitted
-from dplan.tables.conversion import check_values
+from dplan.tables.conversion import check_values, for_each_column
 from dplan.tables.mistakes import OnError, tolerated
 from dplan.tables.preparing import TablePreparer
 from dplan.tables.reading import Source, concatenated, decided, is_typed, located, name_of, rewind
@@ -115,8 +115,8 @@ def read_sample(
 
     def typed(rows: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, Meaning]]:
         found, meanings = decided(rows.get_columns(), kind, given, options.missing)
-        for series in found.drop(aside, strict=False) if on_error != "fail" else ():
-            check_values(series)
+        if on_error != "fail":
+            for_each_column(check_values, found.drop(aside, strict=False))
         return found, meanings
 
     if complete and on_error == "fail":
@@ -239,7 +239,7 @@ class _Bounds:
         infinite = [s.name for s in ends if s.dtype.is_float() and s.is_infinite().any()]
         if infinite and self._on_error == "fail":
             with chunk.located():
-                check_values(frame[infinite[0]])
+                for_each_column(check_values, frame.select(infinite))
         if infinite:
             finite = ordered.with_columns(
                 pl.when(pl.col(infinite).is_finite()).then(pl.col(infinite)).name.keep()

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from dplan.exceptions import CellError, shown
+from dplan.tables.conversion import for_each_column
 from dplan.tables.understanding.meaning import Meaning
 from dplan.tables.understanding.moments import orders
 from dplan.tables.understanding.numbers import body_of
@@ -104,7 +105,8 @@ def understand(
 
     columns.reverse()
     with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
-        table = pl.DataFrame(list(pool.map(understood, (columns.pop() for _ in range(len(columns))))))
+        every = (columns.pop() for _ in range(len(columns)))
+        table = pl.DataFrame(for_each_column(understood, every, pool.map))
     return table, {name: meanings[name] for name in table.columns if name in meanings}
 
 
