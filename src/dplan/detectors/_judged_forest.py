@@ -37,7 +37,7 @@ def judged_forests(
     >>> rows[:40] += np.repeat(np.array([[0, 5], [5, 0]], dtype=np.float32), 20, axis=0)  # two groups of odd rows
     >>> forest, _ = grown_forest(rows, 50, 256, rng)
     >>> (learned,) = judged_forests([forest], rows, rows[[0, 20]], np.array([True, False]), np.ones(2))
-    >>> before, after = -sum_of_leaves(forest, rows), sum_of_leaves(learned, rows)
+    >>> before, after = -sum_of_leaves(forest, rows) / 50, sum_of_leaves(learned, rows)
     >>> bool(abs(before[1:20].mean() - before[21:40].mean()) < before.std() < after[1:20].mean() - after[21:40].mean())
     True
     """
