@@ -2,8 +2,8 @@
 
 import sys
 
-from benchmarks import agent, data, ensemble, review, rivals, runner, serving, startup, tables
+from benchmarks import agent, data, ensemble, review, rivals, runner, serving, startup, tables, verdicts
 
-PARTS = (startup, agent, ensemble, rivals, data, runner, tables, serving, review)
+PARTS = (startup, agent, ensemble, verdicts, rivals, data, runner, tables, serving, review)
 results = [part.run() for part in PARTS]
 sys.exit(0 if all(results) else 1)

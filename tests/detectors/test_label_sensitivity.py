@@ -55,6 +55,15 @@ def test_inverted_labels_are_worse_than_chance(detector, task):
 
 
 @over_all
+def test_verdicts_of_both_kinds_count_the_right_way_round(detector, task):
+    X, labelled, anomalous, X_test, truth = task
+    checked = ~anomalous & (np.cumsum(~anomalous) <= 60)
+    verdicts = labelled.astype(int) - checked
+    assert quality(detector, X, verdicts, X_test, truth) > 0.75
+    assert quality(detector, X, -verdicts, X_test, truth) < 0.5
+
+
+@over_all
 def test_without_labels_the_ranking_is_still_sensible(detector):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2_000, 5))

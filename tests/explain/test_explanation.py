@@ -31,9 +31,10 @@ def fitted(request):
     return detector.fit(X, np.arange(300) < 20), X
 
 
+@pytest.mark.parametrize("n_checked", [0, 30])
 @pytest.mark.parametrize("name", QUICK)
-def test_effects_add_up_to_the_score_difference(name):
-    detector, preparer, X = quick_model(name)
+def test_effects_add_up_to_the_score_difference(name, n_checked):
+    detector, preparer, X = quick_model(name, n_checked=n_checked)
     groups = preparer.feature_groups()
     found = effects(detector, X[:15], X[100:160], groups=groups)
     assert found.effects.shape == (15, 3)  # one per column of the table, though one of them is one-hot
@@ -67,7 +68,7 @@ def test_fast_explanations_equal_scoring_every_replaced_row(name, groups):
     detector = clone(QUICK[name.split(",")[0]]).set_params(**HIDDEN_UNITS.get(name, {}))
     if name == "DPLANEnsemble":
         detector.set_params(n_agents=2)
-    detector.fit(X, np.arange(200) < 20)
+    detector.fit(X, np.repeat([1, -1, 0], [20, 20, 160]))
     fast, plain = both_ways(detector, X[:9], X[50:150], groups)
     assert np.abs(plain).max() > 0.01
     np.testing.assert_allclose(fast, plain, atol=2e-6 * max(1, np.abs(plain).max()))
@@ -126,9 +127,10 @@ def test_neighbours_are_explained_for_any_number_of_rows(n_rows):
             np.testing.assert_allclose(fast[:, i, feature], [first_in, last_out], atol=1e-4)
 
 
+@pytest.mark.parametrize("n_checked", [0, 30])
 @pytest.mark.parametrize("name", QUICK)
-def test_the_terms_add_up_to_the_score(name):
-    detector, _, X = quick_model(name)
+def test_the_terms_add_up_to_the_score(name, n_checked):
+    detector, _, X = quick_model(name, n_checked=n_checked)
     total = sum(term.values(_scaled(detector, X)) for term in detector._terms())
     np.testing.assert_allclose(total, detector.anomaly_score(X), rtol=1e-5, atol=1e-5)
 

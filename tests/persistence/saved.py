@@ -23,9 +23,10 @@ def small_table(n_rows=300, seed=0):
     ), (np.arange(n_rows) < 10).astype(int)
 
 
-def quick_model(name="DPLAN", seed=0):
+def quick_model(name="DPLAN", seed=0, n_checked=0):
     """Return a detector fitted on the prepared table, the preparation, and the prepared rows."""
     table, y = small_table(seed=seed)
+    y[30 : 30 + n_checked] = -1
     preparer = TablePreparer().fit(table)
     X = preparer.transform(table)
     return clone(QUICK[name]).set_params(random_state=seed).fit(X, y), preparer, X

@@ -43,9 +43,10 @@ def saved(model, tmp_path):
     return path
 
 
+@pytest.mark.parametrize("n_checked", [0, 30])
 @pytest.mark.parametrize("name", QUICK)
-def test_every_detector_scores_the_same_after_loading(name, tmp_path):
-    detector, _, X = quick_model(name)
+def test_every_detector_scores_the_same_after_loading(name, n_checked, tmp_path):
+    detector, _, X = quick_model(name, n_checked=n_checked)
     detector.save(tmp_path / "model.dplan")
     again = dplan.load(tmp_path / "model.dplan")
     np.testing.assert_array_equal(again.anomaly_score(X), detector.anomaly_score(X))

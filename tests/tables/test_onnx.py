@@ -53,10 +53,13 @@ def run_onnx(path, table):
 
 @pytest.mark.parametrize("name", DETECTORS)
 def test_onnxruntime_gives_the_same_scores(name, tmp_path):
+    row = pl.int_range(pl.len())
     table = payments().with_columns(
-        country=pl.when(pl.int_range(pl.len()) % 90 == 1).then(None).otherwise("country")
+        country=pl.when(row % 90 == 1).then(None).otherwise("country"),
+        verdict=pl.when(row % 60 == 7).then(pl.lit("ok")).otherwise("verdict"),
     )
-    own = from_table(table, label="verdict", anomaly=["fraud"], id="payment")
+    own = from_table(table, label="verdict", anomaly=["fraud"], normal=["ok"], id="payment")
+    assert own.n_checked == 50
     model = fit_table(own, DETECTORS[name], estimate=False)
     export_onnx(model, tmp_path / "m.onnx")
     new = payments(500, seed=9).with_columns(

@@ -143,6 +143,8 @@ class Plan:
         Numbers of labelled rows, for suites that set them; empty for those of the suite.
     per_refit : tuple of int
         Verdicts between two refits, for the suite ``discovery``; empty for ten and one.
+    verdicts : int or None
+        Verdicts of a review, for the suite ``discovery``; None for 300, or 50 if `quick`.
     parameters : mapping
         Parameters that differ from a method's defaults, by method.
     quick : bool
@@ -157,6 +159,7 @@ class Plan:
     datasets: tuple[str, ...] = ()
     labels: tuple[int, ...] = ()
     per_refit: tuple[int, ...] = ()
+    verdicts: int | None = None
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     quick: bool = False
 
@@ -259,7 +262,8 @@ def _points(suite: str, plan: Plan, home: Path | None) -> Iterator[Point]:
         for id, count in product(_unknown_ids(plan), labels):
             yield Point(id, count, labels=count)
     elif suite == "discovery":
-        changed = {"n_verdicts": 50} if plan.quick else {}
+        verdicts = plan.verdicts or (50 if plan.quick else None)
+        changed = {"n_verdicts": verdicts} if verdicts else {}
         for id, count in product(
             _review_ids(plan, home), plan.per_refit or ((10,) if plan.quick else (10, 1))
         ):

@@ -69,6 +69,11 @@ class _WithSuites(click.Command):
     help="Verdicts between two refits, for the suite discovery; may be repeated.  [default: 10 and 1]",
 )
 @click.option(
+    "--verdicts",
+    type=click.IntRange(min=1),
+    help="Verdicts of a review, for the suite discovery.  [default: 300; with --quick 50]",
+)
+@click.option(
     "--protocol",
     "protocols",
     multiple=True,
@@ -113,6 +118,7 @@ def run(
     first_seed: int | None,
     labels: tuple[int, ...],
     per_refit: tuple[int, ...],
+    verdicts: int | None,
     protocols: tuple[str, ...],
     datasets: tuple[str, ...],
     data_home: Path | None,
@@ -148,6 +154,7 @@ def run(
             first_seed=first_seed,
             labels=tuple(dict.fromkeys(labels)),
             per_refit=tuple(dict.fromkeys(per_refit)),
+            verdicts=verdicts,
             protocols=tuple(dict.fromkeys(protocols)) or ("resampled",),
             datasets=tuple(dict.fromkeys(datasets)),
             quick=quick,

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dplan._kernels.forest import average_path_length, grow, new_forest
-from dplan._kernels.neighbours import SAMPLE_ROWS, mean_nearest_distance, sample_sizes
+from dplan._kernels.neighbours import mean_nearest_distance, sample_sizes
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.trees import Trees, complete_trees, isolation, join_trees, one_tree, sum_of_leaves
 from dplan.detectors._terms import stacked
@@ -35,6 +35,11 @@ COLD_EXPLORERS = {"neighbours": 0.0, "forest": 1.0}
 
 _LEAST_TRUST = 0.5
 
+# Share of the forests that learn from verdicts in the weight of all agents, with few verdicts. With more, the other
+# agents know better.
+_JUDGED_SHARE, _FEW_VERDICTS = 0.75, 100
+
+
 _REFERENCE_ROWS = 10_000  # rows that standardise scores
 
 
@@ -46,6 +51,22 @@ class Member(NamedTuple):
     trees: Trees | None  # of a tree agent
     middle: float
     spread: float
+
+
+class Job(NamedTuple):
+    """One agent to train."""
+
+    kind: str
+    number: int
+    rng: np.random.Generator
+
+
+class Verdicts(NamedTuple):
+    """Rows that agents learn from."""
+
+    anomalies: Indices
+    checked: Indices  # and normal
+    unlabelled: Indices
 
 
 def boosted_trees(
@@ -76,15 +97,15 @@ def randomised_trees(
     """
     from sklearn.tree import ExtraTreeClassifier  # here, because scoring does not need it
 
-    verdicts, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
-    n_anomalies = max(int((labels > 0).sum()), _FEWEST_ANOMALIES)
+    known, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
+    n_anomalies = max(len(known), _FEWEST_ANOMALIES)
     n_drawn = min(_UNLABELLED_PER_ANOMALY * n_anomalies, len(unlabelled))
     scale = (
         len(unlabelled) / n_drawn
     )  # all unlabelled rows weigh the same in each tree, however few are drawn
     trees = []
     for tree in range(n_trees):
-        chosen = np.concatenate([verdicts, rng.choice(unlabelled, n_drawn)])
+        chosen = np.concatenate([known, rng.choice(unlabelled, n_drawn)])
         own = weights[chosen] * np.where(labels[chosen] == 0, scale, 1.0)
         model = ExtraTreeClassifier(
             # Few columns per split are better on small tables, many on wide ones.
@@ -155,6 +176,29 @@ def agent_weights(kinds: Sequence[str]) -> NDArray[np.float64]:
     return normal
 
 
+def member_weights(agents: Sequence[str], n_judged: int, n_verdicts: int, exploring: float) -> Weights:
+    """Return the weights of agents of these kinds, of forests that learn from verdicts, and of the explorers.
+
+    `exploring` is the total weight of the explorers. Without verdicts on anomalies (`n_verdicts` is 0) agents have no
+    weight, and forests that have learned from checked rows replace the explorers.
+
+    Examples
+    --------
+    >>> member_weights(["slow", "fast"], 1, 250, 0.3).round(2)
+    array([0.44, 0.44, 0.12, 0.25, 0.05])
+    >>> member_weights(["slow"], 0, 0, 0.3), member_weights(["slow"], 1, 0, 0.3)
+    (array([0., 0., 1.]), array([0., 1., 0., 0.]))
+    """
+    share = _JUDGED_SHARE * min(1.0, _FEW_VERDICTS / n_verdicts) ** 2 if n_verdicts else 1.0
+    forests = np.full(n_judged, share / max(n_judged, 1))
+    if n_verdicts:
+        explorers = exploring * np.array(list(EXPLORERS.values()))
+        share = share if n_judged else 0.0
+    else:
+        explorers = (0 if n_judged else 1) * np.array(list(COLD_EXPLORERS.values()))
+    return np.concatenate([agent_weights(agents) * (1 - share), forests, explorers])
+
+
 def separation(anomalies: NDArray[np.float64], others: NDArray[np.float64]) -> float:
     """Return how far scores tell anomalies from other rows: 2a - 1, where a is the area under the ROC curve.
 
@@ -196,7 +240,7 @@ class Explored(NamedTuple):
     explorers: Explorers
     members: list[Member]
     trust: float  # how far they can be trusted
-    verdicts: Floats  # known anomalies and checked rows, with the explorers' scores as additional columns
+    known: Floats  # known anomalies, with the explorers' scores as additional columns
     reference: Floats  # other rows, likewise
 
 
@@ -235,14 +279,8 @@ def explore(explorers: Explorers, rows: Floats) -> list[NDArray[np.float64]]:
     ]
 
 
-def explored(explorers: Explorers, known: Floats, checked: Floats, reference: Floats) -> Explored:
-    """Explore known anomalies, checked normal rows and other rows.
-
-    Checked rows join the neighbours, so that rows like them are no longer far from everything. Trees still learn from
-    their scores before that: a checked row is an example of what looks rare and is normal.
-    """
-    of_checked = explore(explorers, checked)
-    explorers = _with_neighbours(explorers, checked)
+def explored(explorers: Explorers, known: Floats, reference: Floats) -> Explored:
+    """Explore known anomalies and other rows."""
     of_known, of_reference = explore(explorers, known), explore(explorers, reference)
     members = [
         standardised(kind, None, None, scores) for kind, scores in zip(EXPLORERS, of_reference, strict=True)
@@ -255,19 +293,4 @@ def explored(explorers: Explorers, known: Floats, checked: Floats, reference: Fl
     # Explorers see no labels, so known anomalies are a fair sample of what they find. Even if they find none of these,
     # there may be unknown ones that they do find.
     trust = max(_LEAST_TRUST, separation(rarity(of_known), rarity(of_reference)))
-    if len(checked):
-        trust = (trust + max(0.0, separation(rarity(of_known), rarity(of_checked)))) / 2
-    return Explored(
-        explorers,
-        members,
-        trust,
-        np.concatenate([stacked(known, of_known), stacked(checked, of_checked)]),
-        stacked(reference, of_reference),
-    )
-
-
-def _with_neighbours(explorers: Explorers, rows: Floats) -> Explorers:
-    """Add rows to each sample of neighbours, the last ones if there are many."""
-    some = rows[-SAMPLE_ROWS:]
-    copies = np.broadcast_to(some, (len(explorers.neighbours), *some.shape))
-    return explorers._replace(neighbours=np.concatenate([explorers.neighbours, copies], axis=1))
+    return Explored(explorers, members, trust, stacked(known, of_known), stacked(reference, of_reference))

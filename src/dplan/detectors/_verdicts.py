@@ -15,17 +15,18 @@ _LARGEST_SHARE = 0.5
 _COPIES = 10  # of a verdict of mean confidence, where confidences differ
 
 
-def checked_share(anomalies: Weights, checked: Weights) -> float:
+def checked_share(anomalies: Weights, checked: Weights, times: float = 1.0) -> float:
     """Return the share of checked rows in what is learned as normal, given the confidences of all verdicts.
+
+    A checked row counts as much as `times` known anomalies.
 
     Examples
     --------
     >>> checked_share(np.ones(100), np.ones(20)), checked_share(np.ones(5), np.ones(20))
     (0.2, 0.5)
     """
-    return (
-        min(_LARGEST_SHARE, float(checked.sum()) / max(float(anomalies.sum()), 1e-9)) if len(checked) else 0.0
-    )
+    ratio = float(checked.sum()) / max(float(anomalies.sum()), 1e-9)
+    return min(_LARGEST_SHARE, times * ratio) if len(checked) else 0.0
 
 
 def repeated(rows: Indices, weights: Weights) -> Indices:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from threading import Event
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -24,23 +24,24 @@ from dplan.detectors._checks import (
 )
 from dplan.detectors._fitted_ensemble import FittedEnsemble, agent_sizes, stack_networks
 from dplan.detectors._isolation import labelled_or_pseudo_anomalies
+from dplan.detectors._judged_forest import judged_members
 from dplan.detectors._members import (
-    COLD_EXPLORERS,
-    EXPLORERS,
     REPEATS,
     Explored,
     Explorers,
+    Job,
     Member,
-    agent_weights,
+    Verdicts,
     boosted_trees,
     draw_rows,
     explored,
     grown_forest,
+    member_weights,
     plausible,
     randomised_trees,
     standardised,
 )
-from dplan.detectors._verdicts import balanced_weights
+from dplan.detectors._verdicts import balanced_weights, checked_share, normal_rows
 from dplan.detectors.dplan import DPLAN
 
 # How a network agent learns. The slow one is DPLAN as published, with a uniform sampler; the fast one takes steps
@@ -54,21 +55,12 @@ _SPEEDS: dict[str, dict[str, Any]] = {
 # anomalies matter little.
 _NETWORK_ROWS, _TREE_ROWS = 20_000, 5_000
 
+# Among the rows that trees and explorers take for normal, checked rows are repeated: each counts as much as this many
+# known anomalies, because false alarms lie where anomalies are, but all of them at most as much as all unlabelled rows.
+_CHECKED_TIMES = 5.0
 
-class Job(NamedTuple):
-    """One agent to train."""
-
-    kind: str
-    number: int
-    rng: np.random.Generator
-
-
-class Verdicts(NamedTuple):
-    """Rows that agents learn from."""
-
-    anomalies: Indices
-    checked: Indices  # and normal
-    unlabelled: Indices
+# Verdicts that forests learn from: with more, agents know better, and time grows with the cube.
+_JUDGED_ROWS = 512
 
 
 class DPLANEnsemble(FittedEnsemble):
@@ -135,8 +127,9 @@ class DPLANEnsemble(FittedEnsemble):
     Notes
     -----
     Checked normal rows (-1 in y) count as much as known anomalies for all agents, together at most as much as all
-    unlabelled rows. The last 256 of them are also neighbours: rows like them are no longer rare. They also show how far
-    the explorers can be trusted. `sample_weight` changes the weight of verdicts for the agents.
+    unlabelled rows; for trees and explorers, they are rows that occur often. There are also additional members:
+    isolation forests that learn from up to 512 verdicts how suspicious each leaf is. They learn from a few verdicts
+    already, so they help most when a review begins. `sample_weight` changes the weight of verdicts.
 
     If no row is labelled, the 1 % of rows (at least 10) with the highest isolation scores are used instead.
 
@@ -194,19 +187,29 @@ class DPLANEnsemble(FittedEnsemble):
         cold = len(anomalies) == 0
         if cold:
             anomalies, unlabelled = labelled_or_pseudo_anomalies(self._arrange(X), labels, rng)
-        samples, reference_rows = draw_rows(unlabelled, rng)
-        known, normal, reference = (self._arrange(X, rows) for rows in (anomalies, checked, reference_rows))
+        believed = self._confidence_in(anomalies), self._confidence_in(checked)
+        share = checked_share(*believed, _CHECKED_TIMES)
+        samples, reference_rows = draw_rows(normal_rows(unlabelled, checked, believed[1], share), rng)
+        known, reference = (self._arrange(X, rows) for rows in (anomalies, reference_rows))
         neighbours = self._arrange(X, samples.ravel()).reshape(*samples.shape, X.shape[1])
         jobs = list(self._jobs(rng))
         forest = grown_forest(reference, int(self.n_trees), int(self.tree_size), rng)
+        is_checked = labels[reference_rows] < 0
+        judged: list[Member] = []
+        if len(checked):
+            unjudged = reference if is_checked.all() else reference[~is_checked]
+            some = _some(np.flatnonzero(labels), _JUDGED_ROWS, rng)
+            sizes = 2 * int(self.n_agents), int(self.n_rounds), int(self.tree_size)
+            verdict_rows = self._arrange(X, some), labels[some] > 0, self._confidence_in(some)
+            judged = judged_members(unjudged, *verdict_rows, *sizes, rng)
         stop = Event()
         agents: list[Member] = []
         # Results are collected in the order of submission, so threads do not affect them.
         with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as pool:
-            exploring = pool.submit(explored, Explorers(neighbours, *forest), known, normal, reference)
+            exploring = pool.submit(explored, Explorers(neighbours, *forest), known, reference)
             verdicts = Verdicts(anomalies, checked, unlabelled)
             cleaning = pool.submit(
-                self._cleaned, verdicts, exploring, np.random.default_rng(rng.integers(2**63))
+                self._cleaned, verdicts, exploring, is_checked, np.random.default_rng(rng.integers(2**63))
             )
             train_one = partial(self._member, X, verdicts, exploring, cleaning, earlier, stop)
             # Without known anomalies, agents know nothing that explorers do not.
@@ -221,14 +224,18 @@ class DPLANEnsemble(FittedEnsemble):
                     # Set all attributes at once, so that a failed fit leaves the detector unchanged.
                     found = exploring.result()
                     self.neighbours_, self.forest_, self.average_path_length_ = found.explorers
-                    self._assemble(agents, found.members, 1.0 if cold else found.trust, cold)
+                    self._assemble([*agents, *judged], found.members)
+                    kinds = [agent.kind for agent in sorted(agents, key=lambda agent: agent.theta is None)]
+                    n_verdicts = 0 if cold else len(anomalies) + len(checked)
+                    weight = float(self.exploration) * found.trust
+                    self.member_weights_ = member_weights(kinds, len(judged), n_verdicts, weight)
                     if self._record(agents=len(agents)):
                         break
             finally:
                 stop.set()  # otherwise Ctrl-C would wait for running agents
                 for waiting in running:
                     waiting.cancel()
-        return np.concatenate([samples.ravel(), checked])
+        return samples.ravel()
 
     def _reference_scores(self, X: NDArray[np.floating], rows: Indices) -> NDArray[np.float64]:
         # A row's score does not depend on the other rows, so threads do not affect it either.
@@ -260,12 +267,13 @@ class DPLANEnsemble(FittedEnsemble):
             rows = cleaning.result() if job.kind == "randomised" else np.arange(len(found.reference))
             trees = self._trees(job.kind, verdicts, found, rows, job.rng)
             return standardised(job.kind, None, trees, sum_of_leaves(trees, found.reference))
-        known, labels, confidence = self._known(verdicts)
+        known = np.concatenate([verdicts.anomalies, verdicts.checked])
+        labels = np.repeat([1, -1], [len(verdicts.anomalies), len(verdicts.checked)])
         drawn = _some(verdicts.unlabelled, _NETWORK_ROWS, job.rng)
         place = 2 * job.number + (job.kind == "fast")
         agent = self._agent(job.kind, lambda *_: stop.is_set())
         if self._confidence is not None:
-            agent._confidence = np.append(confidence, np.ones(len(drawn)))  # type: ignore[misc]
+            agent._confidence = np.append(self._confidence_in(known), np.ones(len(drawn)))  # type: ignore[misc]
         # Rows are already checked and scaled, and an agent needs no threshold, so `fit` is not called.
         agent._train_on_scaled(
             self._arrange(X, np.append(known, drawn)),
@@ -278,35 +286,35 @@ class DPLANEnsemble(FittedEnsemble):
         check_not_diverged(values, type(self).__name__)
         return standardised(job.kind, agent.weights_, None, values)
 
-    def _known(self, verdicts: Verdicts) -> tuple[Indices, Indices, NDArray[np.float64]]:
-        """Return the rows with a verdict, their labels, and the confidence in them."""
-        known = np.concatenate([verdicts.anomalies, verdicts.checked])
-        labels = np.repeat([1, -1], [len(verdicts.anomalies), len(verdicts.checked)])
-        return known, labels, self._confidence_in(known)
-
-    def _cleaned(self, verdicts: Verdicts, exploring: Future[Explored], rng: np.random.Generator) -> Indices:
-        """Return the unlabelled rows, among those that are explored, that do not look like hidden known anomalies.
+    def _cleaned(
+        self,
+        verdicts: Verdicts,
+        exploring: Future[Explored],
+        is_checked: NDArray[np.bool_],
+        rng: np.random.Generator,
+    ) -> Indices:
+        """Return the rows, among those that are explored, that were checked or do not look like known anomalies.
 
         Randomised trees that are not part of the ensemble tell. Without these rows, the ensemble's trees are better, on
         tables with many anomalies especially.
         """
         found = exploring.result()
         everything = np.arange(len(found.reference))
-        return plausible(self._trees("randomised", verdicts, found, everything, rng), found.reference)
+        kept = plausible(self._trees("randomised", verdicts, found, everything, rng), found.reference)
+        return np.union1d(kept, np.flatnonzero(is_checked))
 
     def _trees(
         self, kind: str, verdicts: Verdicts, found: Explored, allowed: Indices, rng: np.random.Generator
     ) -> Trees:
         """Train the trees of one agent; their unlabelled rows, some of the allowed ones, are explored already."""
-        _, labels, confidence = self._known(verdicts)
         drawn = _some(allowed, _TREE_ROWS, rng)
-        rows = np.concatenate([found.verdicts, found.reference[drawn]])
-        labels = np.append(labels, np.zeros(len(drawn), dtype=np.int64))
-        anomalies, checked = np.flatnonzero(labels > 0), np.flatnonzero(labels < 0)
-        weights = balanced_weights(len(rows), anomalies, checked, confidence[anomalies], confidence[checked])
+        rows = np.concatenate([found.known, found.reference[drawn]])
+        labels = np.repeat([1, 0], [len(found.known), len(drawn)])
+        none, confidence = np.zeros(0, dtype=np.int64), self._confidence_in(verdicts.anomalies)
+        weights = balanced_weights(len(rows), np.flatnonzero(labels), none, confidence, np.zeros(0))
         if kind == "randomised":
             return randomised_trees(rows, labels, weights, int(self.n_rounds), rng)
-        weigh = len(checked) > 0 or self._confidence is not None
+        weigh = self._confidence is not None
         return boosted_trees(rows, labels > 0, weights if weigh else None, int(self.n_rounds), rng)
 
     def _agent(self, kind: str, callback: Callback) -> DPLAN:
@@ -321,10 +329,8 @@ class DPLANEnsemble(FittedEnsemble):
             **_SPEEDS[kind],
         )
 
-    def _assemble(
-        self, agents: Sequence[Member], explorers: Sequence[Member], trust: float, cold: bool
-    ) -> None:
-        """Store the fitted agents as arrays, and the weights of all members."""
+    def _assemble(self, agents: Sequence[Member], explorers: Sequence[Member]) -> None:
+        """Store the fitted agents as arrays, and what standardises the scores of all members."""
         networks = [agent for agent in agents if agent.theta is not None]
         growing = [agent for agent in agents if agent.trees is not None]
         self.layer_sizes_, self.weights_ = stack_networks(
@@ -335,11 +341,6 @@ class DPLANEnsemble(FittedEnsemble):
         ordered = [*networks, *growing, *explorers]
         self.member_medians_ = np.array([member.middle for member in ordered])
         self.member_scales_ = np.array([member.spread for member in ordered])
-        weights = agent_weights([member.kind for member in (*networks, *growing)])
-        exploring = float(self.exploration) * trust * np.array(list(EXPLORERS.values()))
-        if cold:
-            weights, exploring = np.zeros_like(weights), np.array(list(COLD_EXPLORERS.values()))
-        self.member_weights_ = np.concatenate([weights, exploring])
 
 
 def _some(rows: Indices, count: int, rng: np.random.Generator) -> Indices:
