@@ -53,7 +53,7 @@ def continuing() -> Bar:
         ],
         ROUNDS,
     )
-    return _bar("partial_fit / fit, all rows", update, fit)
+    return Bar("partial_fit / fit, all rows", update / fit, f"{update:.2f} s and {fit:.2f} s")
 
 
 def _bar(name: str, update: float, fit: float) -> Bar:

@@ -239,14 +239,6 @@ def test_explorers_count_less_where_known_anomalies_are_not_rare():
     assert exploration_of(X, y) == pytest.approx(0.5)  # but never less than half, for unknown kinds
 
 
-def test_explorers_count_less_after_their_false_alarms():
-    X, y = small_task()
-    X[500:540, 3] -= 7  # rare, and normal
-    before = exploration_of(X, y)
-    y[500:520] = -1
-    assert exploration_of(X, y) < before - 0.2
-
-
 def test_checked_rows_and_rows_like_them_are_no_longer_rare():
     X, y = small_task()
     X[500:540, 3] -= 7
@@ -258,7 +250,6 @@ def test_checked_rows_and_rows_like_them_are_no_longer_rare():
     assert checked.percentile(X[520:540]).mean() < 80
     assert checked.percentile(X[540:550]).mean() > 95
     assert checked.percentile(X[16:40]).mean() > 97  # hidden anomalies of the known kind
-    assert checked.neighbours_.shape[1] == 1964 // 4 // 4 + 20
 
 
 def test_a_scale_is_never_zero_even_if_all_scores_are_equal():

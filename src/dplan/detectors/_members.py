@@ -98,7 +98,7 @@ def randomised_trees(
     from sklearn.tree import ExtraTreeClassifier  # here, because scoring does not need it
 
     known, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
-    n_anomalies = max(len(known), _FEWEST_ANOMALIES)
+    n_anomalies = max(int((labels > 0).sum()), _FEWEST_ANOMALIES)
     n_drawn = min(_UNLABELLED_PER_ANOMALY * n_anomalies, len(unlabelled))
     scale = (
         len(unlabelled) / n_drawn
