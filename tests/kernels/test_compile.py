@@ -1,8 +1,18 @@
 """Compiled once per machine: a process that only scores finds all its kernels on disk."""
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
+
+import numpy as np
+import pytest
+from numba import njit
+from numba.core import event
+
+from dplan._kernels import cache
+from dplan._kernels.compile import compiled_exactly
+from dplan._kernels.views import matrix
 
 MODEL = Path(__file__).parents[1] / "persistence" / "golden" / "dplanensemble-format-1.dplan"
 
@@ -30,3 +40,42 @@ def test_scoring_in_a_second_process_compiles_nothing():
         for _ in range(2)
     )
     assert second.stdout == "", (first.stdout, second.stdout)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_nothing_is_collected_while_a_kernel_compiles(monkeypatch, enabled):
+    class Seen(event.Listener):
+        def on_start(self, started):
+            seen.append(gc.isenabled())
+
+        def on_end(self, ended):
+            pass
+
+    monkeypatch.setattr(cache, "place", lambda: cache.Place(cache.Kind.NONE, None))
+    seen = []
+    before = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        with event.install_listener("numba:compile", Seen()):
+            inner = compiled_exactly(lambda x: x + 1)
+            assert compiled_exactly(lambda x: 2 * inner(x))(1) == 4
+        assert seen == [False, False]
+        assert gc.isenabled() is enabled
+        failing = compiled_exactly(lambda x: x.no_such_attribute)
+        with pytest.raises(Exception, match="no_such_attribute"):
+            failing(1)
+        assert gc.isenabled() is enabled
+    finally:
+        (gc.enable if before else gc.disable)()
+
+
+def test_matrix_is_a_view_of_elements_from_a_place_on():
+    view = njit(lambda array, start: matrix(array, start, 2, 3))
+    array = np.arange(10.0)
+    found = view(array, 3)
+    assert found.tolist() == [[3, 4, 5], [6, 7, 8]]
+    found[1, 2] = -1
+    assert array[8] == -1
+    del array
+    gc.collect()
+    assert found.tolist() == [[3, 4, 5], [6, 7, -1]]  # it keeps the memory

@@ -4,7 +4,10 @@ Importing this module imports numba, so only modules with kernels import it, and
 lazily, to keep ``import dplan`` fast.
 """
 
-from collections.abc import Callable
+import gc
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 import numba
@@ -15,6 +18,10 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 # Flags that speed up sums and preserve NaN: a diverged network must stay visible as NaN.
 _FAST_SUMS = {"reassoc", "contract", "nsz"}
+
+_lock = threading.Lock()
+_compiling = 0
+_collecting = True
 
 
 def compiled(function: Function) -> Function:
@@ -55,4 +62,27 @@ def compiled_into_fast_caller(function: Function) -> Function:
 def _compiled(function: Function, **options: Any) -> Function:
     # Kernels are never called from C, so do not compile a C wrapper.
     options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-    return cast(Function, with_cache(lambda cached: numba.njit(cache=cached, **options)(function)))
+    kernel = with_cache(lambda cached: numba.njit(cache=cached, **options)(function))
+    kernel.compile = _without_collecting()(kernel.compile)
+    return cast(Function, kernel)
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Do not search for unused objects in this block, or in overlapping ones of several threads.
+
+    A compiler makes very many objects and needs most of them to the end, so the search takes an eighth of its time.
+    """
+    global _compiling, _collecting
+    with _lock:
+        if _compiling == 0:
+            _collecting = gc.isenabled()
+            gc.disable()
+        _compiling += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _compiling -= 1
+            if _compiling == 0 and _collecting:
+                gc.enable()

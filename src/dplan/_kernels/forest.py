@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dplan._kernels.compile import compiled, compiled_exactly, compiled_into_fast_caller
 from dplan._kernels.perceptron import Floats, Sizes, embed
+from dplan._kernels.views import matrix
 
 _BLOCK_ROWS = 256  # that are scored together
 _NO_NETWORK, _NO_LAYERS = np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.int64)
@@ -185,9 +186,9 @@ def isolation_score(forest: Forest, values: Floats, nodes: NDArray[np.int32]) ->
     """
     n_trees, n_inner = forest.features.shape
     n_leaves = n_inner + 1
-    features = forest.features.reshape(n_trees * n_inner)
-    thresholds = forest.thresholds.reshape(n_trees * n_inner)
-    path_lengths = forest.path_lengths.reshape(n_trees * n_leaves)
+    features = matrix(forest.features, 0, 1, n_trees * n_inner)
+    thresholds = matrix(forest.thresholds, 0, 1, n_trees * n_inner)
+    path_lengths = matrix(forest.path_lengths, 0, 1, n_trees * n_leaves)
     nodes[:] = 0
     leftmost = 0
     while leftmost < n_inner:
@@ -195,11 +196,11 @@ def isolation_score(forest: Forest, values: Floats, nodes: NDArray[np.int32]) ->
         for tree in range(n_trees):
             node = np.uint32(nodes[tree])
             place = np.uint32(tree) * np.uint32(n_inner) + node
-            right = values[np.uint32(features[place])] > thresholds[place]
+            right = values[np.uint32(features[0, place])] > thresholds[0, place]
             nodes[tree] = np.int32(2 * node + 1 + np.uint32(right))
     total = np.float32(0)
     for tree in range(n_trees):
-        total += path_lengths[np.uint32(tree) * np.uint32(n_leaves) + np.uint32(nodes[tree] - n_inner)]
+        total += path_lengths[0, np.uint32(tree) * np.uint32(n_leaves) + np.uint32(nodes[tree] - n_inner)]
     return np.float32(2 ** (-total / (n_trees * max(average_path_length(forest.tree_size), 1.0))))
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels.compile import compiled_exactly, compiled_into_caller, compiled_into_fast_caller
+from dplan._kernels.views import matrix
 
 Floats = NDArray[np.float32]
 Sizes = NDArray[np.int64]
@@ -74,7 +75,7 @@ def kernel(theta: Floats, sizes: Sizes, layer: int) -> Floats:
     for below in range(layer):
         start += (sizes[below] + 1) * sizes[below + 1]
     n_inputs, n_units = sizes[layer], sizes[layer + 1]
-    return theta[start : start + n_inputs * n_units].reshape(n_inputs, n_units)
+    return matrix(theta, start, n_inputs, n_units)
 
 
 @compiled_exactly
@@ -116,14 +117,16 @@ def _fill_layer(theta: Floats, sizes: Sizes, layer: int, below: Floats, out: Flo
     weights = kernel(theta, sizes, layer)
     size = rows_per_block(below.shape[0], weights.shape[0], weights.shape[1])
     for start in range(0, below.shape[0], size):
-        np.dot(below[start : start + size], weights, out[start : start + size])
+        n_rows = min(size, below.shape[0] - start)
+        some = matrix(below, start * below.shape[1], n_rows, below.shape[1])
+        np.dot(some, weights, matrix(out, start * out.shape[1], n_rows, out.shape[1]))
     shift = biases(theta, sizes, layer)
-    hidden = layer < len(sizes) - 2
+    floor = below.dtype.type(0 if layer < len(sizes) - 2 else -np.inf)
     for row in range(out.shape[0]):
         for unit in range(out.shape[1]):
             value = out[row, unit] + shift[unit]
             # Written so that NaN stays NaN: a diverged network must not look like a dead one.
-            out[row, unit] = 0 if hidden and value < 0 else value
+            out[row, unit] = floor if value < floor else value
 
 
 @compiled_exactly
@@ -175,7 +178,7 @@ def passed_on(passed: Floats, sizes: Sizes, layer: int, n_rows: int) -> Floats:
     start = 0
     for below in range(layer):
         start += n_rows * sizes[below + 1]
-    return passed[start : start + n_rows * sizes[layer + 1]].reshape(n_rows, sizes[layer + 1])
+    return matrix(passed, start, n_rows, sizes[layer + 1])
 
 
 @compiled_exactly
@@ -216,14 +219,16 @@ def backward(
 @compiled_into_caller
 def _kernel_gradient(below: Floats, delta: Floats, out: Floats) -> None:
     """Write below.T · delta into `out`."""
-    size = rows_per_block(below.shape[0], below.shape[1], delta.shape[1])
-    np.dot(below[:size].T, delta[:size], out)
-    if size < below.shape[0]:
-        piece = np.empty_like(out)
-        for start in range(size, below.shape[0], size):
-            np.dot(below[start : start + size].T, delta[start : start + size], piece)
-            for row in range(out.shape[0]):
-                for unit in range(out.shape[1]):
+    n_inputs, n_units = out.shape
+    size = rows_per_block(below.shape[0], n_inputs, n_units)
+    for start in range(0, below.shape[0], size):
+        n_rows = min(size, below.shape[0] - start)
+        piece = out if start == 0 else np.empty((n_inputs, n_units), dtype=out.dtype)
+        some = matrix(below, start * n_inputs, n_rows, n_inputs)
+        np.dot(some.T, matrix(delta, start * n_units, n_rows, n_units), piece)
+        if start > 0:
+            for row in range(n_inputs):
+                for unit in range(n_units):
                     out[row, unit] += piece[row, unit]
 
 
