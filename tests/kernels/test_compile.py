@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numba import njit
 from numba.core import event
+from numba.core.errors import TypingError
 
 from dplan._kernels import cache
 from dplan._kernels.compile import compiled_exactly
@@ -19,6 +20,7 @@ MODEL = Path(__file__).parents[1] / "persistence" / "golden" / "dplanensemble-fo
 SCORE = """
 import sys
 from numba.core import event
+from numba.core.errors import TypingError
 
 class Compiled(event.Listener):
     def on_start(self, started):
@@ -73,6 +75,8 @@ def test_matrix_is_a_view_of_elements_from_a_place_on():
     view = njit(lambda array, start: matrix(array, start, 2, 3))
     array = np.arange(10.0)
     found = view(array, 3)
+    with pytest.raises(TypingError, match="C-contiguous"):
+        view(array[::2], 0)
     assert found.tolist() == [[3, 4, 5], [6, 7, 8]]
     found[1, 2] = -1
     assert array[8] == -1

@@ -1,25 +1,32 @@
-"""Views of arrays that compile in no time: NumPy's slices and `reshape` bring checks that take longer than a kernel."""
+"""Views of arrays that compile soon: the checks in NumPy's slices and `reshape` take longer to compile than a loop."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 from numba import types
-from numba.core.imputils import impl_ret_borrowed
+from numba.core import imputils
+from numba.core.errors import TypingError
 from numba.extending import intrinsic
 from numba.np import arrayobj
+from numpy.typing import NDArray
+
+_arrays: Any = arrayobj
+_results: Any = imputils
 
 
-@intrinsic
-def matrix(_context: Any, array: Any, start: Any, n_rows: Any, n_columns: Any) -> Any:
-    """Return elements of a C-contiguous array as a matrix, from a place in the flat array; nothing is checked."""
-    view = types.Array(array.dtype, 2, "C", readonly=not array.mutable)
-    return view(array, types.intp, types.intp, types.intp), _matrix
+def _matrix(_context: Any, array: Any, start: Any, n_rows: Any, n_columns: Any) -> Any:
+    """Return elements of a C-contiguous array as a matrix, from a place in the flat array; places are not checked."""
+    if array.layout != "C":
+        raise TypingError(f"a C-contiguous array is needed, not {array}")
+    view: Any = types.Array(array.dtype, 2, "C", readonly=not array.mutable)
+    return view(array, types.intp, types.intp, types.intp), _generate
 
 
-def _matrix(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     array, start, n_rows, n_columns = arguments
-    whole = arrayobj.make_array(signature.args[0])(context, builder, array)
-    view = arrayobj.make_array(signature.return_type)(context, builder)
-    arrayobj.populate_array(
+    whole = _arrays.make_array(signature.args[0])(context, builder, array)
+    view = _arrays.make_array(signature.return_type)(context, builder)
+    _arrays.populate_array(
         view,
         data=builder.gep(whole.data, [start]),
         shape=[n_rows, n_columns],
@@ -27,4 +34,8 @@ def _matrix(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         itemsize=whole.itemsize,
         meminfo=whole.meminfo,
     )
-    return impl_ret_borrowed(context, builder, signature.return_type, view._getvalue())
+    return _results.impl_ret_borrowed(context, builder, signature.return_type, view._getvalue())
+
+
+# It is called in kernels only, and numba adds the first argument.
+matrix = cast(Callable[[NDArray[Any], int, int, int], NDArray[Any]], intrinsic(_matrix))
