@@ -146,14 +146,14 @@ def test_many_columns_fit_and_score(tmp_path):
         "l," + ",".join(f"c{j}" for j in range(n)) + "\n"
         + "".join(f"{int(i == 0)}," + ",".join(row) + "\n" for i, row in enumerate(rows))
     )  # fmt: skip
-    started = time.perf_counter()
+    started = time.process_time()
     own = from_table(path, "l")
     model = fit_table(own, LogisticBaseline(random_state=0), estimate=False)
     (chunk,) = chunks(path, "csv")
     assert len(model.score(chunk())) == 6
     with pytest.raises(ValueError, match=r"missing columns 'c0'.* and 4,990 more"):
         model.score(pl.DataFrame({f"d{j}": [1] for j in range(n)}))
-    assert time.perf_counter() - started < 30
+    assert time.process_time() - started < 30
 
 
 FORKED = """

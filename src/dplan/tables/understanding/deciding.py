@@ -78,7 +78,7 @@ def understand(
     >>> table["paid"].to_list(), meanings["paid"].why
     ([12.5, 3.0], "decimal comma, as in '12,50'; in €")
     """
-    samples = {column.name: _sampled(column, missing) for column in columns if column.dtype == pl.String}
+    samples = _sampled([column for column in columns if column.dtype == pl.String], missing)
     quoted = missing is None
     alone = {
         name: propose(sample.values, Hints(), quoted=quoted)
@@ -208,13 +208,22 @@ class _Column:
         )
 
 
-def _sampled(texts: pl.Series, missing: Sequence[str] | None) -> _Sample:
-    if len(texts) > _FIRST + _SPREAD:
-        spread = np.linspace(_FIRST, len(texts) - 1, _SPREAD).astype(np.int64)
-        texts = texts.gather(np.concatenate([np.arange(_FIRST), spread]))
-    present = _tidied(texts, missing).drop_nulls()
-    values = present.unique(maintain_order=True)
-    return _Sample(values.to_list(), distinct=len(values) > 0.5 * len(present))
+def _sampled(columns: list[pl.Series], missing: Sequence[str] | None) -> dict[str, _Sample]:
+    """Return a sample of each column, all read at once: there may be very many columns."""
+    if not columns:
+        return {}
+    if len(columns[0]) > _FIRST + _SPREAD:
+        spread = np.linspace(_FIRST, len(columns[0]) - 1, _SPREAD).astype(np.int64)
+        places = np.concatenate([np.arange(_FIRST), spread])
+        columns = [column.gather(places) for column in columns]
+    texts = pl.all().str.strip_chars()
+    tidy = pl.when(~texts.is_in(list(missing))).then(texts) if missing else texts
+    samples = {}
+    for column in pl.DataFrame(columns).select(tidy):
+        present = [text for text in column.to_list() if text is not None]
+        values = list(dict.fromkeys(present))
+        samples[column.name] = _Sample(values, distinct=len(values) > 0.5 * len(present))
+    return samples
 
 
 def _tidied(texts: pl.Series, missing: Sequence[str] | None) -> pl.Series:
