@@ -90,8 +90,8 @@ def agents(task: Task, seed: int) -> Iterator[Arm]:
 class RawReward(dplan.DPLANEnsemble):
     """Exploration inside the reward: the network agents' forests see the raw features."""
 
-    def _agent(self, job: Any, theta: Any) -> dplan.DPLAN:
-        agent = super()._agent(job, theta)
+    def _agent(self, *arguments: Any) -> dplan.DPLAN:
+        agent = super()._agent(*arguments)
         agent.novelty_features = "raw"
         return agent
 

@@ -155,10 +155,7 @@ def test_bad_rows_can_be_skipped(model_path, table, damaged, tmp_path):
     assert errors["payment"].to_list() == ["p00010", "p01211", "p01999"]
     assert errors["dplan_problem"][0].startswith("'many' is not a number")
     assert "Scored 2,997 rows" in done.stderr
-    assert (
-        f"were skipped with their rows; see {tmp_path / 'out.errors.csv'}: 'amount' (3)."
-        in done.stderr
-    )
+    assert f"were skipped with their rows; see {tmp_path / 'out.errors.csv'}: 'amount' (3)." in done.stderr
     more = ["--on-error", "skip", "--skip-labelled", "--chunk-rows", 1]
     (tmp_path / "few.csv").write_text("\n".join(damaged.read_text().splitlines()[:12]))
     score(model_path, tmp_path / "few.csv", tmp_path / "new.csv", *more)

@@ -1,5 +1,7 @@
 """DPLANEnsemble: many agents as one network, trees, verdicts, weights, uncertainty, exploration, going on."""
 
+import time
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -392,3 +394,19 @@ def test_without_labels_it_finds_isolated_rows():
     with pytest.warns(dplan.NoLabelsWarning):
         detector = DPLANEnsemble(**FEW, n_agents=1).fit(X)
     assert roc_auc_score(np.arange(1000) < 10, detector.anomaly_score(X)) > 0.95
+
+
+def test_agents_that_continue_take_fewer_steps():
+    X, y = small_task()
+    detector = DPLANEnsemble(**FEW | {"n_steps": 60_000, "warmup_steps": 0, "n_rounds": 1}, n_agents=1)
+
+    def seconds(train):
+        started = time.process_time()
+        train(X, y)
+        return time.process_time() - started
+
+    seconds(detector.fit)  # compiled
+    fitting, continuing = (
+        min(seconds(train) for _ in range(2)) for train in (detector.fit, detector.partial_fit)
+    )
+    assert continuing < 0.6 * fitting

@@ -258,3 +258,10 @@ def test_bad_input_says_what_is_wrong(fitted):
         effects(detector, X[:2], X, groups=[0, 1])
     with pytest.raises(ValueError, match="features"):
         effects(detector, X[:2, :3], X[:, :3])
+
+
+def test_an_effect_does_not_depend_on_the_other_rows():
+    detector, _, X = quick_model("DPLANEnsemble")
+    many = np.tile(X[:40], (9, 1))  # more than one thread takes at once
+    found = effects(detector, many, X[100:]).effects
+    np.testing.assert_array_equal(found, np.tile(effects(detector, X[:40], X[100:]).effects, (9, 1)))

@@ -275,3 +275,32 @@ def test_a_column_from_the_lowest_to_the_highest_float(tmp_path):
     own = from_table(path, "l")
     model = fit_table(own, LogisticBaseline(), estimate=False)
     assert model.prepare(own.features).ravel().tolist() == [0, 1, 0.5]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_a_file_is_read_in_turn_in_one_pass(tmp_path, kind):
+    table = pl.DataFrame({f"c{j}": np.random.default_rng(j).random(100_000) for j in range(5)})
+    path = tmp_path / f"t.{kind}"
+    if kind == "parquet":
+        table.write_parquet(path, row_group_size=table.height)
+    else:
+        table.write_ipc(path, compression="zstd", record_batch_size=table.height)
+
+    def seconds(in_turn):
+        started = time.process_time()
+        found = list(chunks(path, kind, 1_000, in_turn=in_turn))
+        frames = [chunk() for chunk in found]
+        taken = time.process_time() - started
+        assert pl.concat(frames).equals(table)
+        assert max(frame.height for frame in frames) == 1_000
+        assert found[-1].place(999).endswith("row 100000")
+        return taken
+
+    assert seconds(True) < seconds(False) / 2
+
+
+def test_an_empty_file_read_in_turn_is_one_empty_chunk(tmp_path):
+    pl.DataFrame(schema={"a": pl.Float64}).write_parquet(tmp_path / "t.parquet")
+    (chunk,) = chunks(tmp_path / "t.parquet", in_turn=True)
+    assert chunk().schema == {"a": pl.Float64}
+    assert chunk().height == 0

@@ -1,7 +1,9 @@
 """Effect of replacing a feature on sums of leaves, as defined in `dplan._kernels.replaced_network`.
 
-A row's leaf changes only if a node on its path that tests the feature sends the other row to the other side. So each
-path is traversed once, and left for each feature at the first such node.
+A row's leaf changes only if a node on its path that tests the feature sends the other row to the other side. At the
+first such node, all background rows that leave the path continue as one set. Where the row decides, the set goes one
+way; where the background rows decide, it is split. A set is the bits of a word, so there are up to 64 background rows
+at a time.
 """
 
 from typing import NamedTuple
@@ -14,19 +16,34 @@ from dplan._kernels.perceptron import Floats
 from dplan._kernels.replaced_network import Changes, Indices
 from dplan._kernels.trees import Trees
 
-Sides = NDArray[np.uint8]  # 1 where a row goes right; one per node, even if the row does not reach it
+Set = np.uint64
+Sets = NDArray[Set]
+
+_WORD = 64
+_NONE, _ONE = Set(0), Set(1)
+# This number times a word with one bit has six different bits at the top for each place of that bit.
+_DE_BRUIJN, _TOP_SIX = Set(0x03F79D71B4CB0A89), Set(58)
+_PLACES = np.zeros(_WORD, dtype=np.int64)
+for _place in range(_WORD):
+    _PLACES[((int(_DE_BRUIJN) << _place) % 2**_WORD) >> 58] = _place
 
 
 class Memory(NamedTuple):
     """Values computed once for all rows, and scratch memory for each row."""
 
     feature_at: Indices  # (nodes): the feature that a node tests
-    background_sides: Sides  # (background rows, nodes)
-    background_leaves: Indices  # (trees, background rows)
-    sides: Sides  # (nodes): of the row
-    left_on: Indices  # (features): the last traversal in which the path was left because of the feature
-    sums: NDArray[np.float64]  # (2, background rows): the sums of leaves of background rows, and of the row
-    moved: NDArray[np.float64]  # (2, background rows, features): the changes of the sums
+    above: Indices  # (nodes): the nearest node above that tests the same feature, or the number of nodes
+    tree_of: Indices  # (nodes)
+    values: NDArray[np.float64]  # (nodes): of a leaf, times the weight of its tree
+    right: Sets  # (nodes): the background rows that go right, even if they do not reach the node
+    here: Sets  # (nodes): the background rows that reach the node, unless it is a leaf
+    leaves: NDArray[np.float64]  # (trees, background rows)
+    sides: NDArray[np.uint8]  # (nodes): 1 where the row goes right
+    gone: Sets  # (nodes + 1): the background rows that have left a path because of the node's feature
+    own_leaves: NDArray[np.float64]  # (background rows): the row's leaf in one tree, for each of them
+    moved: NDArray[np.float64]  # (2, features, background rows): the changes of the sums
+    waiting: Indices  # the nodes still to visit: no more than background rows,
+    waiting_sets: Sets  # and by which of them
 
 
 @compiled_exactly
@@ -39,12 +56,13 @@ def tree_changes(
     n_features: int,
 ) -> Changes:
     """Return the changes of the sum of weighted leaves."""
-    memory = _new_memory(trees, background, feature_of, n_features)
-    changes = np.empty((2, len(rows), n_features))
-    for i in range(len(rows)):
-        _move(trees, weights, rows[i], memory)
-        for which in range(2):
-            changes[which, i] = memory.moved[which].sum(axis=0) / len(background)
+    changes = np.zeros((2, len(rows), n_features))
+    for start in range(0, len(background), _WORD):
+        memory = _new_memory(trees, weights, background[start : start + _WORD], feature_of, n_features)
+        for i in range(len(rows)):
+            _move(trees, rows[i], memory)
+            for which in range(2):
+                changes[which, i] += memory.moved[which].sum(axis=1) / len(background)
     return changes
 
 
@@ -59,105 +77,136 @@ def forest_changes(
     n_features: int,
 ) -> Changes:
     """Return the changes of an isolation forest's score, which is a function of the sum of path lengths."""
-    memory = _new_memory(forest, background, feature_of, n_features)
     n_trees, n_background = len(forest.roots), len(background)
     rate, ones = -1.0 / (n_trees * average_path_length), np.ones(n_trees)
     changes = np.zeros((2, len(rows), n_features))
-    for i in range(len(rows)):
-        _move(forest, ones, rows[i], memory)
-        for which in range(2):
-            for b in range(n_background):
-                length = memory.sums[which, b]
-                before = 2 ** (rate * length)
+    for start in range(0, n_background, _WORD):
+        memory = _new_memory(forest, ones, background[start : start + _WORD], feature_of, n_features)
+        lengths = np.empty((2, memory.leaves.shape[1]))
+        lengths[0] = memory.leaves.sum(axis=0)
+        for i in range(len(rows)):
+            lengths[1] = _move(forest, rows[i], memory)
+            before = 2 ** (rate * lengths)
+            for which in range(2):
                 for feature in range(n_features):
-                    change = memory.moved[which, b, feature]
-                    if change != 0:
-                        after = 2 ** (rate * (length + change))
-                        changes[which, i, feature] += weight / n_background * (after - before)
+                    for b in range(lengths.shape[1]):
+                        change = memory.moved[which, feature, b]
+                        if change != 0:
+                            after = 2 ** (rate * (lengths[which, b] + change))
+                            changes[which, i, feature] += weight / n_background * (after - before[which, b])
     return changes
 
 
 @compiled_exactly
-def _new_memory(trees: Trees, background: Floats, feature_of: Indices, n_features: int) -> Memory:
+def _new_memory(
+    trees: Trees, weights: NDArray[np.float64], background: Floats, feature_of: Indices, n_features: int
+) -> Memory:
     n_trees, n_nodes, n_background = len(trees.roots), len(trees.values), len(background)
     memory = Memory(
         feature_of[trees.features],
-        np.empty((n_background, n_nodes), dtype=np.uint8),
-        np.empty((n_trees, n_background), dtype=np.int64),
+        np.full(n_nodes, n_nodes),
+        np.empty(n_nodes, dtype=np.int64),
+        trees.values.copy(),
+        np.zeros(n_nodes, dtype=np.uint64),
+        np.zeros(n_nodes, dtype=np.uint64),
+        np.empty((n_trees, n_background)),
         np.empty(n_nodes, dtype=np.uint8),
-        np.full(n_features, -1),
-        np.empty((2, n_background)),
-        np.empty((2, n_background, n_features)),
+        np.zeros(n_nodes + 1, dtype=np.uint64),
+        np.empty(n_background),
+        np.empty((2, n_features, n_background)),
+        np.empty(n_background, dtype=np.int64),
+        np.empty(n_background, dtype=np.uint64),
     )
-    for b in range(n_background):
-        sides = memory.background_sides[b]
-        _fill_sides(trees, background[b], sides)
-        for tree in range(n_trees):
-            memory.background_leaves[tree, b] = _leaf(
-                trees.children, trees.roots[tree], sides, sides, memory.feature_at, -1
-            )
+    feature_at, here, right, parents = memory.feature_at, memory.here, memory.right, np.full(n_nodes, n_nodes)
+    for tree in range(n_trees):
+        memory.tree_of[trees.roots[tree]] = tree
+        here[trees.roots[tree]] = ~_NONE >> Set(_WORD - n_background)
+    for node in range(n_nodes):  # children come after their parents
+        tree = memory.tree_of[node]
+        memory.values[node] *= weights[tree]
+        if trees.children[node, 0] == node:
+            for b in range(n_background):
+                if here[node] >> Set(b) & _ONE:
+                    memory.leaves[tree, b] = memory.values[node]
+            here[node] = _NONE
+            continue
+        column, threshold = trees.features[node], trees.thresholds[node]
+        for b in range(n_background):
+            right[node] |= Set(background[b, column] > threshold) << Set(b)
+        above = parents[node]
+        while above < n_nodes and feature_at[above] != feature_at[node]:
+            above = parents[above]
+        memory.above[node] = above
+        for step in range(2):
+            child = trees.children[node, step]
+            parents[child], memory.tree_of[child] = node, tree
+            here[child] = here[node] & (right[node] if step else ~right[node])
     return memory
 
 
 @compiled_exactly
-def _fill_sides(trees: Trees, row: Floats, sides: Sides) -> None:
+def _move(trees: Trees, row: Floats, memory: Memory) -> float:
+    """Compute the changes of the sums of leaves for one row, and return the row's own sum."""
+    children, sides, total = trees.children, memory.sides, 0.0
+    memory.moved[:] = 0.0
     for node in range(len(sides)):
         sides[node] = row[trees.features[node]] > trees.thresholds[node]
-
-
-@compiled_exactly
-def _move(trees: Trees, weights: NDArray[np.float64], row: Floats, memory: Memory) -> None:
-    """Compute the sums of leaves and their changes for one row."""
-    sides, children, feature_at = memory.sides, trees.children, memory.feature_at
-    _fill_sides(trees, row, sides)
-    memory.left_on[:], memory.sums[:], memory.moved[:] = -1, 0.0, 0.0
-    walk = 0
-    for tree in range(len(trees.roots)):
-        root = trees.roots[tree]
-        own_leaf = weights[tree] * trees.values[_leaf(children, root, sides, sides, feature_at, -1)]
-        for b in range(len(memory.background_sides)):
-            others, leaf = (
-                memory.background_sides[b],
-                weights[tree] * trees.values[memory.background_leaves[tree, b]],
-            )
-            memory.sums[0, b] += leaf
-            memory.sums[1, b] += own_leaf
-            _leave(trees, root, weights[tree], others, sides, leaf, memory, walk, memory.moved[0, b])
-            _leave(trees, root, weights[tree], sides, others, own_leaf, memory, walk + 1, memory.moved[1, b])
-            walk += 2
+    for node in range(len(sides)):
+        if memory.here[node] != _NONE:
+            _leave(children, node, memory.here[node], 0, memory.leaves[memory.tree_of[node]], memory)
+    for root in trees.roots:
+        leaf = root
+        while children[leaf, 0] != leaf:
+            leaf = children[leaf, sides[leaf]]
+        memory.own_leaves[:] = memory.values[leaf]
+        total += memory.values[leaf]
+        node = root
+        while node != leaf:
+            _leave(children, node, memory.here[root], 1, memory.own_leaves, memory)
+            node = children[node, sides[node]]
+    return total
 
 
 @compiled_exactly
 def _leave(
-    trees: Trees,
-    root: int,
-    weight: float,
-    own: Sides,
-    other: Sides,
-    leaf: float,
+    children: NDArray[np.int32],
+    node: int,
+    those: Set,
+    which: int,
+    leaves: NDArray[np.float64],
     memory: Memory,
-    walk: int,
-    moved: NDArray[np.float64],
 ) -> None:
-    """Add the change of a row's weighted leaf for each feature taken from the other row."""
-    children, feature_at, left_on = trees.children, memory.feature_at, memory.left_on
-    node = root
-    while children[node, 0] != node:
-        step = own[node]
-        if step != other[node]:
-            feature = feature_at[node]
-            if left_on[feature] != walk:  # else it left the path at an earlier node
-                left_on[feature] = walk
-                end = _leaf(children, children[node, 1 - step], own, other, feature_at, feature)
-                moved[feature] += weight * trees.values[end] - leaf
-        node = children[node, step]
+    """Send those background rows that go another way than the row down the other side, and add the changes of leaves.
 
-
-@compiled_exactly
-def _leaf(
-    children: NDArray[np.int32], node: int, own: Sides, other: Sides, feature_at: Indices, feature: int
-) -> int:
-    """Return the leaf that a row reaches from a node, with one feature taken from the other row."""
-    while children[node, 0] != node:
-        node = children[node, other[node] if feature_at[node] == feature else own[node]]
-    return int(node)
+    With `which` 0 the row decides at nodes that test the same feature, else at all other nodes.
+    """
+    feature_at, sides, right = memory.feature_at, memory.sides, memory.right
+    before = memory.gone[memory.above[node]]
+    leaving = those & ~before & (~right[node] if sides[node] else right[node])
+    memory.gone[node] = before | leaving
+    if leaving == _NONE:
+        return
+    feature, n_waiting = feature_at[node], 0
+    node = children[node, sides[node] if which == 0 else 1 - sides[node]]
+    while True:
+        while children[node, 0] != node:
+            if (feature_at[node] == feature) == (which == 0):
+                node = children[node, sides[node]]
+                continue
+            to_right = leaving & right[node]
+            if to_right != _NONE and to_right != leaving:
+                memory.waiting[n_waiting], memory.waiting_sets[n_waiting] = children[node, 1], to_right
+                n_waiting += 1
+                leaving ^= to_right
+                to_right = _NONE
+            node = children[node, 1 if to_right != _NONE else 0]
+        value = memory.values[node]
+        while leaving != _NONE:
+            rest = leaving & (leaving - _ONE)
+            b = _PLACES[((leaving ^ rest) * _DE_BRUIJN) >> _TOP_SIX]
+            memory.moved[which, feature, b] += value - leaves[b]
+            leaving = rest
+        if n_waiting == 0:
+            return
+        n_waiting -= 1
+        node, leaving = memory.waiting[n_waiting], memory.waiting_sets[n_waiting]

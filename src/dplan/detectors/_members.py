@@ -255,7 +255,7 @@ def draw_rows(unlabelled: Indices, rng: np.random.Generator) -> tuple[Indices, I
     """
     n_samples, n_each = sample_sizes(len(unlabelled))
     n_neighbours = n_samples * n_each
-    drawn = rng.choice(unlabelled, min(n_neighbours + _REFERENCE_ROWS, len(unlabelled)), replace=False)
+    drawn = some_of(unlabelled, n_neighbours + _REFERENCE_ROWS, rng)
     others = drawn[n_neighbours:] if len(drawn) > n_neighbours else drawn
     return drawn[:n_neighbours].reshape(n_samples, n_each), others
 
@@ -294,3 +294,8 @@ def explored(explorers: Explorers, known: Floats, reference: Floats) -> Explored
     # there may be unknown ones that they do find.
     trust = max(_LEAST_TRUST, separation(rarity(of_known), rarity(of_reference)))
     return Explored(explorers, members, trust, stacked(known, of_known), stacked(reference, of_reference))
+
+
+def some_of(rows: Indices, count: int, rng: np.random.Generator) -> Indices:
+    """Draw rows, all of them if there are no more."""
+    return rng.choice(rows, min(count, len(rows)), replace=False)

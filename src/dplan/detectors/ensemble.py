@@ -39,6 +39,7 @@ from dplan.detectors._members import (
     member_weights,
     plausible,
     randomised_trees,
+    some_of,
     standardised,
 )
 from dplan.detectors._verdicts import balanced_weights, checked_share, normal_rows
@@ -54,6 +55,9 @@ _SPEEDS: dict[str, dict[str, Any]] = {
 # Unlabelled rows per agent: as many as a network agent can visit in its steps, and few enough for trees that hidden
 # anomalies matter little.
 _NETWORK_ROWS, _TREE_ROWS = 20_000, 5_000
+
+# An agent that continues knows most things already: of its steps after the first ones, it takes one in so many.
+_CONTINUED = 4
 
 # Among the rows that trees and explorers take for normal, checked rows are repeated: each counts as much as this many
 # known anomalies, because false alarms lie where anomalies are, but all of them at most as much as all unlabelled rows.
@@ -198,7 +202,7 @@ class DPLANEnsemble(FittedEnsemble):
         judged: list[Member] = []
         if len(checked):
             unjudged = reference if is_checked.all() else reference[~is_checked]
-            some = _some(np.flatnonzero(labels), _JUDGED_ROWS, rng)
+            some = some_of(np.flatnonzero(labels), _JUDGED_ROWS, rng)
             sizes = 2 * int(self.n_agents), int(self.n_rounds), int(self.tree_size)
             verdict_rows = self._arrange(X, some), labels[some] > 0, self._confidence_in(some)
             judged = judged_members(unjudged, *verdict_rows, *sizes, rng)
@@ -269,9 +273,10 @@ class DPLANEnsemble(FittedEnsemble):
             return standardised(job.kind, None, trees, sum_of_leaves(trees, found.reference))
         known = np.concatenate([verdicts.anomalies, verdicts.checked])
         labels = np.repeat([1, -1], [len(verdicts.anomalies), len(verdicts.checked)])
-        drawn = _some(verdicts.unlabelled, _NETWORK_ROWS, job.rng)
+        drawn = some_of(verdicts.unlabelled, _NETWORK_ROWS, job.rng)
         place = 2 * job.number + (job.kind == "fast")
-        agent = self._agent(job.kind, lambda *_: stop.is_set())
+        weights = earlier[place] if place < len(earlier) else None
+        agent = self._agent(job.kind, lambda *_: stop.is_set(), weights is not None)
         if self._confidence is not None:
             agent._confidence = np.append(self._confidence_in(known), np.ones(len(drawn)))  # type: ignore[misc]
         # Rows are already checked and scaled, and an agent needs no threshold, so `fit` is not called.
@@ -279,7 +284,7 @@ class DPLANEnsemble(FittedEnsemble):
             self._arrange(X, np.append(known, drawn)),
             np.append(labels, np.zeros(len(drawn), dtype=np.int64)),
             as_generator(job.rng),
-            earlier[place] if place < len(earlier) else None,
+            weights,
         )
         reference = np.ascontiguousarray(exploring.result().reference[:, : X.shape[1]])
         values = product.outputs(agent.weights_, agent.layer_sizes_, reference)[:, ANOMALOUS]
@@ -307,7 +312,7 @@ class DPLANEnsemble(FittedEnsemble):
         self, kind: str, verdicts: Verdicts, found: Explored, allowed: Indices, rng: np.random.Generator
     ) -> Trees:
         """Train the trees of one agent; their unlabelled rows, some of the allowed ones, are explored already."""
-        drawn = _some(allowed, _TREE_ROWS, rng)
+        drawn = some_of(allowed, _TREE_ROWS, rng)
         rows = np.concatenate([found.known, found.reference[drawn]])
         labels = np.repeat([1, 0], [len(found.known), len(drawn)])
         none, confidence = np.zeros(0, dtype=np.int64), self._confidence_in(verdicts.anomalies)
@@ -317,10 +322,11 @@ class DPLANEnsemble(FittedEnsemble):
         weigh = self._confidence is not None
         return boosted_trees(rows, labels > 0, weights if weigh else None, int(self.n_rounds), rng)
 
-    def _agent(self, kind: str, callback: Callback) -> DPLAN:
+    def _agent(self, kind: str, callback: Callback, continues: bool) -> DPLAN:
+        n_learning = max(0, int(self.n_steps) - int(self.warmup_steps))
         return DPLAN(
             hidden_units=int(self.hidden_units),
-            n_steps=int(self.n_steps),
+            n_steps=int(self.n_steps) - (n_learning - n_learning // _CONTINUED if continues else 0),
             warmup_steps=int(self.warmup_steps),
             n_trees=int(self.n_trees),
             tree_size=int(self.tree_size),
@@ -341,8 +347,3 @@ class DPLANEnsemble(FittedEnsemble):
         ordered = [*networks, *growing, *explorers]
         self.member_medians_ = np.array([member.middle for member in ordered])
         self.member_scales_ = np.array([member.spread for member in ordered])
-
-
-def _some(rows: Indices, count: int, rng: np.random.Generator) -> Indices:
-    """Draw rows, all of them if there are no more."""
-    return rng.choice(rows, min(count, len(rows)), replace=False)

@@ -17,20 +17,21 @@ per feature and background row instead of 2^features for the Shapley value itsel
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from operator import methodcaller
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dplan._kernels import stopping
 from dplan._kernels.perceptron import Floats
+from dplan._kernels.replaced_network import Changes
 from dplan._kernels.scaling import scale_rows
 from dplan.detectors._base import Detector
-from dplan.detectors._terms import Replacing
+from dplan.detectors._terms import Replacing, Term
 
 __all__ = ["Explanation", "effects"]
 
-_MOST_STEPS = 2**32  # of explaining some rows: Ctrl-C is heeded before the next ones
+# Of a block of rows: Ctrl-C is heeded before the next one, and threads take turns.
+_MOST_STEPS, _ROWS_AT_ONCE = 2**32, 250
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,17 +125,24 @@ def effects(
 
 
 def _changes(detector: Detector, replacing: Replacing) -> NDArray[np.float64]:
-    """Return the changes of the score, for a few rows at a time if the model is large."""
+    """Return the changes of the score, for a few rows at a time, in several threads: kernels release the GIL."""
     terms, rows = detector._terms(), replacing.rows
-    at_once = max(1, _MOST_STEPS // (detector._row_steps() * len(replacing.background)))
-    changes = np.empty((2, len(rows), replacing.n_features))
+    steps = detector._row_steps() * len(replacing.background)
+    at_once = max(1, min(_ROWS_AT_ONCE, _MOST_STEPS // steps))
+    starts = range(0, len(rows), at_once)
+
+    def found(start: int, term: Term) -> Changes:
+        return term.changes(replacing._replace(rows=rows[start : start + at_once]))
+
+    changes = np.zeros((2, len(rows), replacing.n_features))
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for start in range(0, len(rows), at_once):
-            stopping.check()
-            some = slice(start, start + at_once)
-            piece = replacing._replace(rows=rows[some])
-            # Each term in its own thread; kernels release the GIL.
-            changes[:, some] = sum(pool.map(methodcaller("changes", piece), terms))
+        parts = [[pool.submit(found, start, term) for term in terms] for start in starts]
+        try:
+            for start, part in zip(starts, parts, strict=True):
+                stopping.check()
+                changes[:, start : start + at_once] = sum(future.result() for future in part)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
     return changes
 
 

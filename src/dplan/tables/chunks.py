@@ -115,6 +115,7 @@ def chunks(
     options: ReadOptions = ReadOptions(),  # noqa: B008  # immutable
     *,
     raw: bool = False,
+    in_turn: bool = False,
 ) -> Iterator[Chunk]:
     r"""Yield the chunks of a table, at least one; each reads its rows when it is called.
 
@@ -130,6 +131,9 @@ def chunks(
         How a file is read.
     raw : bool, default=False
         Keep the spaces around the values of a text column, and missing values surrounded by spaces.
+    in_turn : bool, default=False
+        Read each chunk of a Parquet or Arrow file as it is yielded. This takes one pass over the file, whereas chunks
+        that are read on their own may decompress the same row group several times.
 
     Examples
     --------
@@ -141,12 +145,12 @@ def chunks(
     check_not_forked()
     if isinstance(source, Sequence):
         for i, path in enumerate(source):
-            for chunk in chunks(path, None, rows, options, raw=raw):
+            for chunk in chunks(path, None, rows, options, raw=raw, in_turn=in_turn):
                 share = None if chunk.share is None else (i + chunk.share) / len(source)
                 yield replace(chunk, share=share)
         return
     kind = kind or kind_of_file(cast(Path, source))
-    if kind in _SCANS:
+    if kind in _SCANS and not in_turn:
         yield from _scanned_chunks(cast(Path, source), kind, rows)
     elif kind in ("csv", "jsonl"):
         yield from _text_chunks(source, kind, rows, options, raw)
@@ -274,8 +278,14 @@ def _height(path: Path, kind: str) -> int:
 
 
 def _collected(path: Path, kind: str, scan: pl.LazyFrame) -> pl.DataFrame:
-    try:
+    with _readable(path, kind):
         return scan.collect()
+
+
+@contextmanager
+def _readable(path: Path, kind: str) -> Iterator[None]:
+    try:
+        yield
     except _POLARS_ERRORS as error:
         raise ValueError(
             f"{path.name} cannot be read as {kind.capitalize()}: {str(error).splitlines()[0]}"
@@ -285,8 +295,11 @@ def _collected(path: Path, kind: str, scan: pl.LazyFrame) -> pl.DataFrame:
 def _typed_chunks(
     path: Path, kind: str, rows: int | None, options: ReadOptions, raw: bool
 ) -> Iterator[Chunk]:
-    """Yield the chunks of an Excel file or a query, which are read here."""
-    if kind == "excel":
+    """Yield the chunks of a typed file or a query, which are read here."""
+    frames: Iterator[pl.DataFrame]
+    if kind in _SCANS:
+        frames = _batches(path, kind, rows)
+    elif kind == "excel":
         sheet = _sheet(path, options.sheet)
         frames = sheet.iter_slices(rows or max(sheet.height, 1)) if sheet.height else iter([sheet])
     else:
@@ -298,6 +311,15 @@ def _typed_chunks(
             frame = frame.with_columns(tidy(pl.col(pl.String), options.missing).name.keep())
         yield Chunk(partial(_same, frame), partial(_row_of, path.name, start))
         start += frame.height
+
+
+def _batches(path: Path, kind: str, rows: int | None) -> Iterator[pl.DataFrame]:
+    scan = _SCANS[kind](path)
+    empty = _collected(path, kind, scan.head(0))
+    with _readable(path, kind):
+        batches = iter(scan.collect_batches(chunk_size=rows, maintain_order=True))
+        yield next(batches, empty)
+        yield from batches
 
 
 def _same(frame: pl.DataFrame) -> pl.DataFrame:

@@ -100,7 +100,7 @@ def read_sample(
     on_error : {"fail", "skip", "null"}
         What to do about cells that cannot be used.
     """
-    read = partial(chunks, source, kind, CHUNK_ROWS, options)
+    read = partial(chunks, source, kind, CHUNK_ROWS, options, in_turn=True)
     whole = _Whole(n_rows or sys.maxsize, np.random.default_rng(seed))
     bounds = _Bounds(on_error) if is_typed(kind) and n_rows else None
     for chunk in read(raw=True):
