@@ -385,7 +385,7 @@ def many_members(draft: Draft, rng: Rng, other: Draft) -> None:
 
 
 def many_neighbours(draft: Draft, rng: Rng, other: Draft) -> None:
-    n_columns = min(int(draft.description["n_features"]), 100)
+    n_columns = min(max(int(draft.description["n_features"]), 1), 100)
     n = int(10 ** rng.uniform(0, 6) / n_columns) + 1
     shape = _one(rng, [(1, n, n_columns), (n, 1, n_columns), (0, n, n_columns), (1, n, n_columns + 1)])
     draft.tensors["neighbours_"] = rng.normal(size=shape).astype(np.float32)

@@ -88,7 +88,7 @@ def test_no_kernel_reaches_outside_of_its_arrays(folder, tmp_path):
     run = subprocess.run(
         [sys.executable, "-c", OUTSIDE], env=checked, capture_output=True, text=True, check=False
     )
-    assert run.stderr.rstrip().endswith("IndexError: index is out of bounds")  # so it would be noticed
+    assert run.stderr.rstrip().splitlines()[-1].startswith("IndexError: index")  # so it would be noticed
     check(folder, range(5_000, 5_400), checked)
 
 
