@@ -334,7 +334,13 @@ def test_everything_fits_on_the_screen(wide, tmp_path, width, dark):
         const cells = Array.from(table.querySelectorAll("tbody tr:first-child td"));
         const range = document.createRange();
         range.selectNodeContents(cells[2]);
+        const cut = (text) => {
+          const own = text.getBoundingClientRect(), chart = text.ownerSVGElement.getBoundingClientRect();
+          return own.left < chart.left - 1 || own.right > chart.right + 1;
+        };
         return {
+          texts: document.querySelectorAll("svg text").length,
+          cut: Array.from(document.querySelectorAll("svg text")).filter(cut).map((text) => text.textContent),
           width: document.documentElement.scrollWidth,
           tops: new Set(cells.map((cell) => cell.getBoundingClientRect().top)).size,
           lines: range.getClientRects().length,
@@ -350,6 +356,8 @@ def test_everything_fits_on_the_screen(wide, tmp_path, width, dark):
     assert found["tops"] == (1 if width > 1000 else 8)
     assert found["lines"] == 1  # an id is not broken
     assert found["captions"] == 1
+    assert found["texts"] > 20
+    assert found["cut"] == []  # no label of an axis or a bar
     assert (found["page"] == "rgb(255, 255, 255)") != dark
 
 
