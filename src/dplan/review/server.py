@@ -107,7 +107,9 @@ class Review:
         shown_host = "127.0.0.1" if host in ("0.0.0.0", "::") else host
         self.url = f"http://{shown_host}:{self._socket.getsockname()[1]}/?token={token}"
         app: ASGIApp = Guard(create_app(self.session, self.write_results), token, names_of(host))
-        config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1)
+        config = uvicorn.Config(
+            app, ws="none", log_level="warning", access_log=False, timeout_graceful_shutdown=1
+        )
         self._server = uvicorn.Server(config)
         self._serving = threading.Thread(target=self._serve, daemon=True)
         self.failure: BaseException | None = None
