@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
 from dplan.cli._shared import echo, examples
+
+
+def _limit(name: str, default: int, help: str) -> Callable[[Any], Any]:
+    return click.option(name, default=default, show_default=True, type=click.IntRange(1), help=help)
 
 
 @click.command(
@@ -30,30 +36,10 @@ from dplan.cli._shared import echo, examples
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="File with the bearer token that requests must send.  [default: $DPLAN_TOKEN, or no token]",
 )
-@click.option(
-    "--max-body", default=16, show_default=True, type=click.IntRange(1), help="Megabytes of a request."
-)
-@click.option(
-    "--max-rows",
-    default=10_000,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Rows of a request to score.",
-)
-@click.option(
-    "--max-explained",
-    default=100,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Rows of a request to explain.",
-)
-@click.option(
-    "--max-waiting",
-    default=50_000,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Rows that may wait to be scored; further requests get the status 503.",
-)
+@_limit("--max-body", 16, "Megabytes of a request.")
+@_limit("--max-rows", 10_000, "Rows of a request to score.")
+@_limit("--max-explained", 100, "Rows of a request to explain.")
+@_limit("--max-waiting", 50_000, "Rows that may wait to be scored; further requests get the status 503.")
 @click.option(
     "--timeout",
     default=30.0,

@@ -39,7 +39,6 @@ _LEAST_TRUST = 0.5
 # agents know better.
 _JUDGED_SHARE, _FEW_VERDICTS = 0.75, 100
 
-
 _REFERENCE_ROWS = 10_000  # rows that standardise scores
 
 
@@ -100,9 +99,8 @@ def randomised_trees(
     known, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
     n_anomalies = max(int((labels > 0).sum()), _FEWEST_ANOMALIES)
     n_drawn = min(_UNLABELLED_PER_ANOMALY * n_anomalies, len(unlabelled))
-    scale = (
-        len(unlabelled) / n_drawn
-    )  # all unlabelled rows weigh the same in each tree, however few are drawn
+    # Unlabelled rows together weigh the same in each tree, however few are drawn.
+    scale = len(unlabelled) / n_drawn
     trees = []
     for tree in range(n_trees):
         chosen = np.concatenate([known, rng.choice(unlabelled, n_drawn)])
