@@ -225,7 +225,8 @@ const KEYS = {
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-  const typing = event.target.matches("input:not([type=range]), textarea, select");
+  // A field of a dialog that has just been closed keeps the focus until the browser draws the page again.
+  const typing = event.target.matches("input:not([type=range]), textarea, select") && !event.target.closest("dialog");
   const key = event.key.toLowerCase();
   if (typing) {
     if (key === "escape") { event.target.value = ""; event.target.dispatchEvent(new Event("input")); event.target.blur(); }
