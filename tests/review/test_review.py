@@ -77,6 +77,25 @@ def test_wrong_usage_is_said(folder, tmp_path):
     assert "expected [MODEL] TABLE" in run("review", *[folder / "june.csv"] * 3, code=2)
 
 
+EARLY = """
+import sys
+from dplan.cli.main import main
+from dplan.review import worker
+
+def started():
+    print(sorted({"numpy", "polars", "sklearn"} & set(sys.modules)))
+    raise SystemExit
+
+worker.Worker = started
+main(sys.argv[1:])
+"""
+
+
+def test_the_process_that_opens_the_table_starts_before_anything_slow_is_imported(folder):
+    command = [sys.executable, "-c", EARLY, "review", str(folder / "fraud.dplan"), str(folder / "june.csv")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
 def test_the_command_serves_saves_and_ends(folder, tmp_path):
     log = tmp_path / "v.jsonl"

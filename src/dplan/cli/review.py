@@ -13,6 +13,8 @@ from dplan.cli import _reading
 from dplan.cli._shared import OUTPUT, echo, examples, progress_bar, stopwatch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dplan.review.rows import TableFile
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -80,23 +82,19 @@ def review(
     Without MODEL, the review begins with an isolation forest. Every verdict is saved at once; running the same command
     again continues the review. The page is served on this machine only, behind a link with a secret token.
     """
-    from dplan.review.files import as_file
-    from dplan.tables.model import TableModel
+    from dplan.review.worker import Worker
 
     if len(files) > 2:
         raise click.UsageError("expected [MODEL] TABLE")
     model, path = (files[0], files[1]) if len(files) == 2 else (None, files[0])
-    loaded = None if model is None else TableModel.load(model)
     if drop and model is not None:
         raise click.UsageError("--drop is for a review without MODEL")
-    options = _reading.read_options(encoding, missing, loaded)
-    table = as_file(path, ids or None, loaded, path.parent, options)
     if not who:
         with suppress(KeyError, OSError, ImportError):  # no such user, as in some containers
             who = getpass.getuser()
     if simulate is not None:
         _simulate(
-            table,
+            _table(path, ids, model, encoding, missing),
             model,
             log,
             labels_out,
@@ -109,19 +107,35 @@ def review(
             seed,
         )
         return
-    _serve(
-        table, model, log=log, model_out=model_out, labels_out=labels_out, refit_every=every, who=who, host=host,
-        port=port, drop=drop, seed=seed, browser=not no_browser,
-    )  # fmt: skip
+    # The process that scores starts at once: it and this one then import what they need at the same time.
+    with stopwatch() as seconds, Worker() as worker:
+        _serve(
+            _table(path, ids, model, encoding, missing), model, seconds, log=log, model_out=model_out,
+            labels_out=labels_out, refit_every=every, who=who, host=host, port=port, drop=drop, seed=seed,
+            browser=not no_browser, worker=worker,
+        )  # fmt: skip
 
 
-def _serve(table: TableFile, model: Path | None, *, browser: bool, **options: object) -> None:
+def _table(
+    path: Path, ids: tuple[str, ...], model: Path | None, encoding: str | None, missing: tuple[str, ...]
+) -> TableFile:
+    from dplan.review.files import as_file
+    from dplan.tables.model import TableModel
+
+    loaded = None if model is None else TableModel.load(model)
+    options = _reading.read_options(encoding, missing, loaded)
+    return as_file(path, ids or None, loaded, path.parent, options)
+
+
+def _serve(
+    table: TableFile, model: Path | None, seconds: Callable[[], float], *, browser: bool, **options: object
+) -> None:
     try:
         from dplan.review.server import Review
     except ModuleNotFoundError as error:
         raise ImportError("dplan review needs more packages; run  pip install 'dplan-ad[review]'") from error
 
-    with stopwatch() as seconds, Review(table, model, **options) as page:  # type: ignore[arg-type]
+    with Review(table, model, **options) as page:  # type: ignore[arg-type]
         page.start()
         echo(f"Review page: {page.url}")
         echo(f"Verdicts are saved to {page.log}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -101,19 +102,21 @@ class Engine:
         progress("Reading the table", 0, None)
         rng = np.random.default_rng(self.seed)
         finds, scores, top, extra = _Kept(2 * _EXPLORED), [], _Kept(POOL), []
-        first = 0
-        for frame, found in self._scored(self.base, progress):
-            numbers = np.arange(first, first + frame.height)
-            scores.append(found)
-            top.add(frame, numbers, -found)
-            keys = rng.random(frame.height)
-            self._sample.add(frame, numbers, keys)
-            drawn = np.argsort(keys, kind="stable")[: self._sample.n_rows]
-            rows = frame[drawn]
-            finds.add(rows, numbers[drawn], -self._explorer.anomaly_score(self.base.prepare(rows)))
-            again = rows_with_ids(frame, self.table.ids, first, wanted)
-            extra.append((frame[again], numbers[again]))
-            first += frame.height
+        first, base = 0, self.base
+        with ThreadPoolExecutor(1) as growing:
+            explorer = growing.submit(lambda: self._explorer)  # while rows are read and scored
+            for frame, found in self._scored(base, progress):
+                numbers = np.arange(first, first + frame.height)
+                scores.append(found)
+                top.add(frame, numbers, -found)
+                keys = rng.random(frame.height)
+                self._sample.add(frame, numbers, keys)
+                drawn = np.argsort(keys, kind="stable")[: self._sample.n_rows]
+                rows = frame[drawn]
+                finds.add(rows, numbers[drawn], -explorer.result().anomaly_score(base.prepare(rows)))
+                again = rows_with_ids(frame, self.table.ids, first, wanted)
+                extra.append((frame[again], numbers[again]))
+                first += frame.height
         unseen = ~np.isin(finds.numbers, top.numbers[:_EXPLORED])
         self._explored = finds.numbers[unseen][:_EXPLORED]
         extra.append((finds.frame[np.flatnonzero(unseen)[:_EXPLORED]], self._explored))

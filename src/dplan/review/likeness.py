@@ -47,12 +47,13 @@ class Likeness:
     def groups(self, rows: Floats) -> NDArray[np.int64]:
         """Return, for each row, the first row that it nearly duplicates: itself if there is none before it."""
         leaders: list[int] = []
-        found = np.arange(len(rows))
+        found, led = np.arange(len(rows)), np.empty_like(rows)
         for i, row in enumerate(rows):
             allowed = np.maximum(_RANGE_SHARE * self._range, _VALUE_SHARE * np.abs(row))
-            alike = (np.abs(rows[leaders] - row) <= allowed).all(axis=1)
+            alike = (np.abs(led[: len(leaders)] - row) <= allowed).all(axis=1)
             if alike.any():
                 found[i] = leaders[int(alike.argmax())]
             else:
+                led[len(leaders)] = row
                 leaders.append(i)
         return found

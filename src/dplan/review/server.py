@@ -67,6 +67,8 @@ class Review:
         A folder that is removed at the end.
     maker : RoundMaker, optional
         Opens the table and learns; by default, a process of its own does that.
+    worker : Worker, optional
+        That process, if it was started before; it is ended with the page.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class Review:
         seed: int = 0,
         scratch: TemporaryDirectory[str] | None = None,
         maker: RoundMaker | None = None,
+        worker: Worker | None = None,
     ) -> None:
         self.table, self.labels_out, self._scratch = table, labels_out, scratch
         self.log = log or default_log(table.path, model)
@@ -95,9 +98,12 @@ class Review:
         except OSError:
             self._socket.close()
             raise
-        self._worker = None if maker is not None else Worker(table, model, drop=drop, seed=seed)
+        self._worker: Worker | None = None
+        if maker is None:
+            self._worker = worker or Worker()
+            maker = self._worker.begin(table, model, drop=drop, seed=seed)
         self.session = Session(
-            maker or self._worker,  # type: ignore[arg-type]  # one of them is there
+            maker,
             self._verdicts,
             refit_every=refit_every,
             who=who,

@@ -16,10 +16,13 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
-from dplan.review.rounds import Judged, Progress, Round
-from dplan.review.rows import TableFile
+if (
+    TYPE_CHECKING
+):  # here, the packages behind these would delay the start of the process that needs them first
+    from dplan.review.rounds import Judged, Progress, Round
+    from dplan.review.rows import TableFile
 
 __all__ = ["Worker"]
 
@@ -29,30 +32,31 @@ _NICENESS = (
 
 
 class Worker:
-    """Makes rounds in another process; parameters are those of `Engine`."""
+    """Makes rounds in another process, which imports what it needs from now on.
 
-    def __init__(
-        self, table: TableFile, model: Path | None, *, drop: Sequence[str] = (), seed: int = 0
-    ) -> None:
-        self.table = table
-        options = {**asdict(table.options), "missing": list(table.options.missing)}
-        self._settings = {
-            "table": {
-                "path": str(table.path),
-                "kind": table.kind,
-                "ids": list(table.ids),
-                "options": options,
-            },
-            "model": None if model is None else str(model),
-            "drop": list(drop),
-            "seed": seed,
-        }
+    Also a context manager that ends the process.
+    """
+
+    table: TableFile
+
+    def __init__(self) -> None:
         self._folder = TemporaryDirectory(prefix="dplan-review-")
-        self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
         self._wanted: set[tuple[str, ...]] = set()
         self._closed = False
-        self._start()  # it imports what it needs while the server does the same
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "dplan.review.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+
+    def begin(self, table: TableFile, model: Path | None, *, drop: Sequence[str] = (), seed: int = 0) -> Self:
+        """Say what the rounds are about; the parameters are those of `Engine`."""
+        self.table = table
+        options = {**asdict(table.options), "missing": list(table.options.missing)}
+        file = {"path": str(table.path), "kind": table.kind, "ids": list(table.ids), "options": options}
+        model_file = None if model is None else str(model)
+        with suppress(BrokenPipeError):  # the first round says what happened
+            self._send({"table": file, "model": model_file, "drop": list(drop), "seed": seed})
+        return self
 
     def open(self, wanted: Sequence[tuple[str, ...]], progress: Progress) -> Round:
         """Score the table with the first model."""
@@ -68,29 +72,28 @@ class Worker:
     def close(self) -> None:
         """End the process and remove its files."""
         self._closed = True
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            for pipe in (self._process.stdin, self._process.stdout):
-                assert pipe is not None
-                with suppress(OSError):
-                    pipe.close()
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            with suppress(OSError):
+                pipe.close()
         self._folder.cleanup()
 
-    def _start(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "dplan.review.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        self._send(self._settings)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _send(self, message: dict[str, Any]) -> None:
-        assert self._process is not None
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(message).encode() + b"\n")
         self._process.stdin.flush()
 
     def _round(self, number: int, job: dict[str, Any], progress: Progress) -> Round:
-        assert self._process is not None
+        from dplan.review.rounds import Round
+
         if self._process.poll() is not None:
             raise RuntimeError(
                 f"the training process ended unexpectedly (exit code {self._process.returncode}); "
@@ -128,11 +131,14 @@ def main() -> None:
     def progress(stage: str, done: int, total: int | None) -> None:
         answer(stage=stage, done=done, total=total)
 
-    settings = next(jobs)
-
     from dplan.review.engine import Engine
+    from dplan.review.rounds import Judged
+    from dplan.review.rows import TableFile
     from dplan.tables.chunks import ReadOptions
 
+    settings = next(jobs, None)
+    if settings is None:  # closed before it began
+        return
     table = settings.pop("table")
     options = ReadOptions(table["options"]["encoding"], tuple(table["options"]["missing"]))
     file = TableFile(Path(table["path"]), table["kind"], tuple(table["ids"]), options)
