@@ -31,13 +31,13 @@ def row_details(current: Round, row: int, ids: Sequence[str]) -> dict[str, Any]:
     model = current.model
     explanation = model.explain(frame)
     effects = explanation.effects[0]
-    total = float(explanation.scores[0] - explanation.baseline)
+    raising = float(effects[effects > 0].sum())  # other columns may lower the score, so shares of it could exceed 1
     (texts,) = model.evidence.reasons(frame, prepared, explanation, _REASONS)
     features = _Features(model, frame, prepared[0])
     reasons = [
         {
             **features.value(j),
-            "share": round(float(effects[j]) / total, 3),
+            "share": round(float(effects[j]) / raising, 3),
             "text": visible(text, 300),
             "note": visible(features.without_value(j, text), 300),
             "picture": features.picture(j),

@@ -43,8 +43,8 @@ function reason(found) {
       el("h3", {}, el("bdi", {}, found.name)),
       el("p", { class: "value" }, el("bdi", {}, found.value)),
       el("p", { class: "note" }, el("bdi", {}, found.note)),
-      el("p", { class: "effect", title: "Share of what raises the score" },
-        el("span", { class: "track" }, meter), `${Math.round(100 * found.share)} % of the score`)),
+      el("p", { class: "effect", title: "Some columns raise the score of a row, others lower it" },
+        el("span", { class: "track" }, meter), `${Math.round(100 * found.share)} % of what raises the score`)),
     picture);
 }
 
