@@ -190,6 +190,24 @@ def test_near_duplicates_get_a_verdict_with_one_key(open_page, review):
     assert len(verdicts(review)[-1]["of"]) == together
 
 
+def test_after_a_find_its_near_duplicates_come_next_and_then_one_key_decides_them(open_page, review):
+    page = open_page()
+    copy = review.session.round.pool.filter(pl.col("payment") == "copy-0")
+    page.fill("#filter", f"items={copy['items'][0]} country={copy['country'][0]}")
+    page.wait_for_function("() => document.querySelectorAll('#queue .entry').length < 40")
+    page.keyboard.press("Enter")
+    entries = page.locator("#queue .entry .id").all_inner_texts()
+    last = max(place for place, name in enumerate(entries) if name.startswith("copy-"))
+    assert last < len(entries) - 1
+    page.locator("#queue .entry").nth(last).click()
+    page.wait_for_function("name => document.querySelector('.row-id').innerText === name", arg=entries[last])
+    press(page, "a")
+    alike = review.session.group(next(iter(review.session.judged())))
+    assert shown(page) in {review.session.key(row).row[0] for row in alike}
+    press(page, "a")
+    page.wait_for_selector("#group:visible")
+
+
 def test_the_threshold_shows_alerts_and_precision(open_page, review):
     page = open_page()
     for key in "aan":

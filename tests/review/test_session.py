@@ -277,6 +277,25 @@ def test_near_duplicates_share_a_verdict_once_two_of_them_have_it(open_session, 
     assert session.confirmed(3003) is None
 
 
+def test_near_duplicates_of_a_find_come_next_unless_their_verdicts_differ(open_session, repeated):
+    session = open_session(repeated)
+    group = set(session.group(3000))
+    before = session.queue()
+    session.judge([3000], "anomaly")
+    left = len(group) - 1
+    assert set(session.queue()[:left]) == group - {3000}
+    session.judge([3001], "normal")
+    assert session.queue() == [row for row in before if row not in (3000, 3001)]
+
+
+def test_near_duplicates_do_not_make_feedback_find_less_than_no_feedback(open_session, repeated):
+    session = open_session(repeated, refit_every=10)
+    truth = pl.read_csv(repeated)["truth"].str.replace("normal", "").to_list()
+    without = [bool(truth[row]) for row in session.round.rows.tolist()]
+    found = [bool(truth[row]) for row in simulate(session, truth.__getitem__, 80)]
+    assert all(sum(found[:n]) >= sum(without[:n]) for n in range(10, 81, 10))
+
+
 def test_rows_that_changed_lose_their_verdict_and_are_counted(open_session, folder, fraud, tmp_path):
     session = open_session()
     rows = decide(session, 3, fraud)

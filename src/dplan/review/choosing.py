@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from dplan._kernels.perceptron import Floats
 from dplan.detectors.query import query
 from dplan.review.rounds import Judged
 
-__all__ = ["BATCH", "asking_order", "blended", "explored_share", "trust_in_first"]
+__all__ = ["BATCH", "asking_order", "blended", "duplicates_first", "explored_share", "trust_in_first"]
 
 BATCH = 10  # rows between two refits, by default
 _BATCHES = 5  # that are chosen with care; behind them, rows are in the order of their scores
@@ -57,6 +57,39 @@ def asking_order(
             explored += batch[-round(share * BATCH) :].tolist()
     left = np.flatnonzero(asked == 0)
     return [*order, *left[np.argsort(-scores[left], kind="stable")].tolist()], explored
+
+
+def duplicates_first(
+    waiting: Sequence[int], groups: Mapping[int, int], decisions: Mapping[int, str]
+) -> list[int]:
+    """Return the rows that wait with near duplicates of anomalies before the others, those of the latest find first.
+
+    A near duplicate of a row without a verdict can wait, but that of a find is likely a find, and with a second one the
+    reviewer can decide the whole group. Groups whose verdicts contradict each other stay where they are.
+
+    Parameters
+    ----------
+    waiting : sequence of int
+        Rows in the order to ask about them.
+    groups : mapping of int to int
+        The group of near duplicates that each row belongs to.
+    decisions : mapping of int to str
+        The verdicts so far by row, the oldest first.
+
+    Examples
+    --------
+    >>> groups = {1: 1, 2: 2, 3: 3, 4: 1, 5: 2}
+    >>> duplicates_first([3, 4, 5], groups, {1: "anomaly", 2: "normal"})
+    [4, 3, 5]
+    """
+    decided: dict[int, str] = {}
+    for row, decision in decisions.items():
+        if row in groups:
+            agreed = decided.pop(groups[row], decision) == decision  # the latest group is moved to the end
+            decided[groups[row]] = decision if agreed else ""
+    found = [group for group, decision in reversed(decided.items()) if decision == "anomaly"]
+    places = {group: place for place, group in enumerate(found)}
+    return sorted(waiting, key=lambda row: places.get(groups[row], len(places)))
 
 
 def explored_share(judged: Sequence[Judged], found_by_explorers: Collection[int]) -> float:

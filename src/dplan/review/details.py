@@ -31,7 +31,8 @@ def row_details(current: Round, row: int, ids: Sequence[str]) -> dict[str, Any]:
     model = current.model
     explanation = model.explain(frame)
     effects = explanation.effects[0]
-    raising = float(effects[effects > 0].sum())  # other columns may lower the score, so shares of it could exceed 1
+    # Other columns may lower the score, so a share of the whole difference could exceed 1.
+    raising = float(effects[effects > 0].sum())
     (texts,) = model.evidence.reasons(frame, prepared, explanation, _REASONS)
     features = _Features(model, frame, prepared[0])
     reasons = [

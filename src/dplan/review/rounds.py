@@ -71,6 +71,11 @@ class Round:
         return {int(row): place for place, row in enumerate(self.rows)}
 
     @cached_property
+    def group_of(self) -> dict[int, int]:
+        """The group of near duplicates that each row of the pool belongs to."""
+        return dict(zip(self.rows.tolist(), self.groups.tolist(), strict=True))
+
+    @cached_property
     def prepared(self) -> Floats:
         """The pool as the detector sees it."""
         return self.model.prepare(self.pool)

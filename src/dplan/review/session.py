@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from dplan.exceptions import VerdictLogError
+from dplan.review.choosing import duplicates_first
 from dplan.review.filtering import matching
 from dplan.review.log import Decision, Key, Record, VerdictLog, Verdicts, key_of
 from dplan.review.rounds import Judged, Round, RoundMaker
@@ -149,7 +150,8 @@ class Session:
             judged = self.judged()
             first = [row for row in self._returned if row not in judged and row in current.places]
             rows = [row for row in current.order.tolist() if row not in judged and row not in first]
-            rows = first + rows
+            decisions = {row: record["verdict"] for row, record in judged.items()}
+            rows = first + duplicates_first(rows, current.group_of, decisions)
         if text.strip():
             kept = matching(current.pool, text)
             rows = [row for row in rows if kept[current.places[row]]]
@@ -158,10 +160,9 @@ class Session:
     def group(self, row: int) -> list[int]:
         """Return the near duplicates of a row, itself included."""
         current = self.round
-        if row not in current.places:
+        if row not in current.group_of:
             return [row]
-        mine = current.groups[current.places[row]]
-        alike: list[int] = current.rows[current.groups == mine].tolist()
+        alike: list[int] = current.rows[current.groups == current.group_of[row]].tolist()
         return alike
 
     def confirmed(self, row: int) -> Record | None:
@@ -283,9 +284,8 @@ class Session:
         job.start()
         if wait:
             while job.is_alive():
-                job.join(
-                    0.2
-                )  # in short waits: with polars' handler of Ctrl-C, it is heeded between two waits only
+                # In short waits: with polars' handler of Ctrl-C, it is heeded between two waits only.
+                job.join(0.2)
             if self.error:
                 raise RuntimeError(self.error)
         return True

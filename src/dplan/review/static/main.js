@@ -143,10 +143,13 @@ async function judge(verdict, name = "", more = {}) {
   page.details.clear(); // the similar rows have changed
   page.chosen = null;
   page.state = { ...page.state, version: -1 };
-  const next = page.queue[Math.min(place, page.queue.length - 1)] || null;
+  // After a find, the server puts its near duplicates first: they come next.
+  const alike = verdict === "anomaly" && entry.alike_open > rows.size;
+  if (alike) await update();
+  else await choose(page.queue[Math.min(place, page.queue.length - 1)] || null, true);
+  const next = page.chosen;
   announce(`Saved: ${entry.id} is ${name || verdict}${rows.size > 1 ? ` and ${rows.size - 1} more` : ""}.${next ? ` Next: ${next.id}` : ""}`);
-  await choose(next, true);
-  await update();
+  if (!alike) await update();
 }
 
 async function update() {
