@@ -20,7 +20,7 @@ import polars as pl
 from benchmarks.bars import Bar, interleaved, show
 
 ROWS, COLUMNS = 100_000, 50
-CLIENTS, VERDICTS = 2, 150
+CLIENTS, VERDICTS = 2, 400
 
 FIT = """
 import sys
@@ -85,6 +85,9 @@ def _latencies(model: Path, table: Path, folder: Path) -> Latencies:
         def client(number: int) -> None:
             connection = http.client.HTTPConnection("127.0.0.1", int(port))
             headers = {"Cookie": f"dplan-review-{port}={token}", "Content-Type": "application/json"}
+            for path in ("/api/state", "/api/queue"):  # as a page does when it is opened
+                connection.request("GET", path, headers=headers)
+                connection.getresponse().read()
             file = os.open(folder / f"bare-{number}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             for place in range(number, CLIENTS * VERDICTS, CLIENTS):
                 verdict = "anomaly" if place % 3 == 0 else "normal"

@@ -95,6 +95,11 @@ class Round:
         """The place of each row of the queue in it, counted from 1."""
         return {int(row): place for place, row in enumerate(self.order, start=1)}
 
+    def ready(self) -> Round:
+        """Compute what every verdict needs, so that the first one does not wait for it."""
+        _ = self.ascending, self.places, self.group_of
+        return self
+
     def rank(self, row: int) -> int:
         """Return the rank of a row's score among all rows, counted from 1."""
         return len(self.ascending) - int(np.searchsorted(self.ascending, self.scores[row], "right")) + 1

@@ -118,6 +118,7 @@ class Session:
             self._used = refits[-1]["upto"]
             then = Verdicts(record for record in self.log.records if record["n"] <= self._used)
             current = self.maker.refit(self._judged(then.current), len(refits), self._progress)
+        current.ready()
         with self.lock:
             self._round, self.stage = current, None
             self.version += 1
@@ -293,7 +294,7 @@ class Session:
     def _refit(self, judged: list[Judged], number: int) -> None:
         started, upto = time.monotonic(), self._used_next
         try:
-            new = self.maker.refit(judged, number, self._progress)
+            new = self.maker.refit(judged, number, self._progress).ready()
             if self._on_refit is not None:
                 self._on_refit(new)
             seconds = round(time.monotonic() - started, 2)
@@ -334,8 +335,7 @@ class Session:
         return names[0] if len(names) == 1 else "anomaly"
 
     def _keys_at(self, current: Round, places: Sequence[int]) -> list[Key]:
-        rows = current.rows[list(places)].tolist()
-        ids = self.maker.table.ids
+        rows, ids = current.rows[list(places)].tolist(), self.maker.table.ids
         return keys_of(current.pool[list(places)], ids, self._columns(current), rows)
 
     def _columns(self, current: Round) -> list[str]:
