@@ -12,6 +12,7 @@ from dplan import LogisticBaseline
 from dplan.review.engine import Engine
 from dplan.review.files import as_file
 from dplan.review.log import read_log
+from dplan.review.view import threshold_view
 from tests.browser import chromium, needs_browser
 from tests.conftest import PROJECT
 from tests.review.pictures import SIZES, take
@@ -206,6 +207,35 @@ def test_after_a_find_its_near_duplicates_come_next_and_then_one_key_decides_the
     assert shown(page) in {review.session.key(row).row[0] for row in alike}
     press(page, "a")
     page.wait_for_selector("#group:visible")
+
+
+def learned(page):
+    page.keyboard.press("r")
+    page.wait_for_function("() => document.getElementById('activity').innerText.startsWith('Learned')")
+
+
+def test_after_a_refit_the_next_row_comes_from_the_top(open_page, review):
+    page = open_page()
+    for key in "anjjj":  # the reviewer goes down the queue, and would go on there
+        press(page, key)
+    fourth, fifth = page.locator("#queue .entry .id").all_inner_texts()[3:5]
+    assert press(page, "n") == fourth
+    assert shown(page) == fifth
+    learned(page)
+    (top,) = review.session.key(review.session.queue()[0]).row
+    page.wait_for_function("top => document.querySelector('#queue .id').innerText === top", arg=top)
+    assert press(page, "n") == fifth != top
+    assert shown(page) == top
+
+
+def test_the_threshold_is_that_of_the_model_until_the_slider_is_moved(open_page, review):
+    page = open_page()
+    press(page, "a")
+    learned(page)
+    view = threshold_view(review.session)
+    assert view["threshold"] != review.session.previous.model.threshold
+    alerts = next(volume for score, volume in view["volume"] if score <= view["threshold"])
+    page.wait_for_function("n => document.getElementById('volume').innerText.startsWith(`${n} `)", arg=alerts)
 
 
 def test_the_threshold_shows_alerts_and_precision(open_page, review):

@@ -33,14 +33,17 @@ def _blocks(session: Session) -> Iterator[Block]:
     who = Counter(record["who"] or "unknown" for record in reviewed)
     yield Paragraph(
         f"{len(reviewed):,} of {len(current.scores):,} rows were looked at by {', '.join(map(visible, who)) or '–'}"
-        f"{_period(records)}; the detector learned from the verdicts {len(refits)} times."
+        f"{_period(records)}; the detector learned from the verdicts {_times(len(refits))}."
     )
     seconds = sum(record["seconds"] for record in reviewed)
     yield Tiles(
         [
             (f"{n_found:,}", "anomalies found"),
             (f"{sum(record['verdict'] == 'normal' for record in reviewed):,}", "false alarms"),
-            (f"{n_found / len(reviewed):.0%}" if reviewed else "–", "of the rows looked at are anomalies"),
+            (
+                f"{100 * n_found / len(reviewed):.0f} %" if reviewed else "–",
+                "of the rows looked at are anomalies",
+            ),
             (f"{seconds / len(reviewed):.0f} s" if reviewed else "–", "per row"),
         ]
     )
@@ -120,3 +123,7 @@ def _period(records: list[dict[str, object]]) -> str:
 
 def _minute(time: str) -> str:
     return time[:16].replace("T", " ")
+
+
+def _times(n: int) -> str:
+    return "once" if n == 1 else f"{n} times"

@@ -4,7 +4,8 @@ import { at, el, number, plural } from "./dom.js";
 import * as progress from "./progress.js";
 import * as row from "./row.js";
 
-const page = { state: null, queue: [], left: 0, chosen: null, shownAt: 0, details: new Map(), filter: "", round: null, allColumns: false };
+const page = { state: null, queue: [], left: 0, chosen: null, shownAt: 0, details: new Map(), filter: "", round: null, allColumns: false,
+  walked: false }; // whether the reviewer went to the chosen row, instead of taking rows from the top
 let working = Promise.resolve(); // keys that come while a verdict is being saved wait for it
 const inTurn = (job) => (working = working.then(job).catch(trouble));
 
@@ -40,7 +41,7 @@ function showState(before) {
   const pill = at("activity");
   pill.className = `pill${state.refitting ? " busy" : ""}`;
   const due = state.every - state.waiting;
-  pill.textContent = state.refitting ? doing || "Learning" : !state.can_learn ? "Learns from the first anomaly on"
+  pill.textContent = state.refitting ? doing || "Learning" : !state.can_learn ? "Learns from your verdicts"
     : state.every && state.waiting ? (due > 0 ? `Learns in ${plural(due, "verdict")}` : "Learning soon") : state.round ? `Learned ${state.round === 1 ? "once" : `${state.round} times`}` : "Ready";
   if (before && before.opened && before.round !== state.round) announce(`The detector has learned; the queue is in a new order.`);
   if (state.unmatched) at("queue-note").dataset.unmatched = `${plural(state.unmatched, "earlier verdict is", "earlier verdicts are")} about rows that are not in this table or have changed.`;
@@ -54,7 +55,10 @@ function showState(before) {
 }
 
 async function refresh(newRound = false) {
-  if (newRound || page.round !== page.state.round) page.details.clear();
+  if (newRound || page.round !== page.state.round) {
+    page.details.clear();
+    page.walked = false; // rows that have moved to the top come next
+  }
   const found = await get(`/api/queue?filter=${encodeURIComponent(page.filter)}`);
   page.round = found.round;
   page.queue = found.rows;
@@ -75,7 +79,7 @@ function showQueue() {
       : entry.moved < 0 ? el("span", { class: "down", title: "Places lost since the last round" }, `▼ ${number(-entry.moved)}`) : null;
     const mine = page.chosen && page.chosen.row === entry.row;
     return el("li", {}, el("button", { type: "button", class: "entry", "aria-current": mine ? "true" : null, "data-row": entry.row,
-      onclick: () => inTurn(() => choose(entry, true)) },
+      onclick: () => inTurn(() => walk(entry)) },
       el("span", { class: "id" }, el("bdi", {}, entry.id)), el("span", { class: "score" }, entry.score.toFixed(2)),
       el("span", { class: "marks" }, `${Math.min(99.9, entry.percentile).toFixed(1)} %`, moved,
         entry.disagree ? el("span", { title: "Members disagree" }, "≠", el("span", { class: "quiet" }, " members disagree")) : null,
@@ -111,24 +115,30 @@ async function choose(entry, moved) {
     clearTimeout(slow);
   }
   if (page.chosen !== entry) return;
-  const found = page.details.get(entry.row);
+  const found = page.details.get(entry.row), example = `${found.values[0].name}=${found.values[0].value}`;
+  at("filter").placeholder = /\s/.test(example) ? `"${example}"` : example;
   at("row-head").replaceChildren(...row.head({ ...entry, judged: found.judged }));
   at("row-body").replaceChildren(...row.body(found, page));
   at("row-body").dataset.row = `${page.round}-${entry.row}`;
   if (moved) window.scrollTo(0, 0);
 }
 
+function walk(entry) {
+  page.walked = true;
+  return choose(entry, true);
+}
+
 function step(by) {
   const place = page.queue.findIndex((entry) => page.chosen && entry.row === page.chosen.row);
   const next = page.queue[Math.max(0, Math.min(page.queue.length - 1, place + by))];
-  return next && next !== page.chosen ? choose(next, true).then(() => announce(`Row ${next.id}, score ${next.score.toFixed(2)}`)) : null;
+  return next && next !== page.chosen ? walk(next).then(() => announce(`Row ${next.id}, score ${next.score.toFixed(2)}`)) : null;
 }
 
 // ---- verdicts
 async function judge(verdict, name = "", more = {}) {
   const entry = page.chosen;
   if (!entry) return;
-  const place = page.queue.indexOf(entry);
+  const place = page.walked ? page.queue.indexOf(entry) : 0;
   const seconds = (performance.now() - page.shownAt) / 1000;
   let saved;
   try {
@@ -145,8 +155,10 @@ async function judge(verdict, name = "", more = {}) {
   page.state = { ...page.state, version: -1 };
   // After a find, the server puts its near duplicates first: they come next.
   const alike = verdict === "anomaly" && entry.alike_open > rows.size;
-  if (alike) await update();
-  else await choose(page.queue[Math.min(place, page.queue.length - 1)] || null, true);
+  if (alike) {
+    page.walked = false;
+    await update();
+  } else await choose(page.queue[Math.min(place, page.queue.length - 1)] || null, true);
   const next = page.chosen;
   announce(`Saved: ${entry.id} is ${name || verdict}${rows.size > 1 ? ` and ${rows.size - 1} more` : ""}.${next ? ` Next: ${next.id}` : ""}`);
   if (!alike) await update();
@@ -200,7 +212,7 @@ async function undo() {
 
 async function learn() {
   const { started } = await post("/api/refit");
-  announce(started ? "Learning from the verdicts." : page.state.refitting ? "Learning is under way." : "There is nothing to learn from yet: mark an anomaly first.");
+  announce(started ? "Learning from the verdicts." : page.state.refitting ? "Learning is under way." : "There is nothing to learn from yet: give a verdict first.");
   await update();
 }
 
@@ -254,7 +266,7 @@ at("group").addEventListener("click", () => inTurn(KEYS.g));
 at("help-open").addEventListener("click", () => at("help").showModal());
 at("name-it").addEventListener("click", nameIt);
 at("class-name").addEventListener("keydown", (event) => { if (event.key === "Enter") nameIt(); });
-at("threshold").addEventListener("input", progress.moved);
+at("threshold").addEventListener("input", progress.chosen);
 at("who").value = localStorage.getItem("dplan-who") || "";
 at("who").addEventListener("input", (event) => localStorage.setItem("dplan-who", event.target.value.trim()));
 for (const button of document.querySelectorAll("[data-close]")) button.addEventListener("click", () => button.closest("dialog").close());

@@ -43,19 +43,24 @@ function chart(curve) {
     text(`${number(end)} looked at`, WIDTH - 6, HEIGHT - 4, "end"));
 }
 
-let volumes = null;
+let volumes = null, kept = 0; // alerts that the reviewer wants; until then, the slider is at the threshold of the model
 
 export function threshold(data) {
-  const slider = at("threshold"), before = volumes?.volume[slider.value]?.[1];
+  const slider = at("threshold");
   volumes = data;
   slider.max = data.volume.length - 1;
-  const wanted = data.volume.findIndex(([score, volume]) => (before ? volume >= before : score <= data.threshold));
+  const wanted = data.volume.findIndex(([score, volume]) => (kept ? volume >= kept : score <= data.threshold));
   slider.value = wanted < 0 ? data.volume.length - 1 : wanted;
   moved();
 }
 
-export function moved() {
+export function chosen() {
   if (!volumes) return;
+  kept = volumes.volume[at("threshold").value][1];
+  moved();
+}
+
+function moved() {
   const [score, volume] = volumes.volume[at("threshold").value];
   const above = volumes.reviewed.filter(([found]) => found >= score);
   const hits = above.filter(([, anomaly]) => anomaly).length;
