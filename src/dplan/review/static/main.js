@@ -153,15 +153,18 @@ async function judge(verdict, name = "", more = {}) {
   page.details.clear(); // the similar rows have changed
   page.chosen = null;
   page.state = { ...page.state, version: -1 };
-  // After a find, the server puts its near duplicates first: they come next.
-  const alike = verdict === "anomaly" && entry.alike_open > rows.size;
-  if (alike) {
+  const done = `Saved: ${entry.id} is ${name || verdict}${rows.size > 1 ? ` and ${rows.size - 1} more` : ""}.`;
+  const following = (next) => announce(next ? `${done} Next: ${next.id}` : done);
+  if (verdict === "anomaly" && entry.alike_open > rows.size) { // near duplicates of a find come next; the server puts them first
     page.walked = false;
     await update();
-  } else await choose(page.queue[Math.min(place, page.queue.length - 1)] || null, true);
-  const next = page.chosen;
-  announce(`Saved: ${entry.id} is ${name || verdict}${rows.size > 1 ? ` and ${rows.size - 1} more` : ""}.${next ? ` Next: ${next.id}` : ""}`);
-  if (!alike) await update();
+    following(page.chosen);
+  } else {
+    const next = page.queue[Math.min(place, page.queue.length - 1)] || null;
+    following(next);
+    await choose(next, true);
+    await update();
+  }
 }
 
 async function update() {
