@@ -1,12 +1,13 @@
 """Simulated reviews: how many anomalies a reviewer finds whose verdicts the detector learns from.
 
 The reviewer looks at the rows with the highest scores that were not judged yet, `per_refit` at a time, and says of each
-whether it is an anomaly; the detector is refitted with all verdicts so far. There are no labels at the start: until the
-first anomaly is found, detectors of this package are replaced by an isolation forest, because they learn from known
-anomalies. The forests of coniferest are forests without verdicts, so they are used from the start.
+whether it is an anomaly; the detector is refitted with all verdicts so far. There are no labels at the start:
+`DPLANEnsemble` and the forests of coniferest are isolation forests then, and learn from false alarms alone. Other
+detectors of this package learn from known anomalies, so an isolation forest replaces them until one is found.
 """
 
 import time
+import warnings
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,14 @@ from numpy.typing import NDArray
 from dplan.benchmark.methods import create
 from dplan.benchmark.rivals import RIVALS
 from dplan.datasets.reviews import ReviewTable
+from dplan.exceptions import NoLabelsWarning
 
 __all__ = ["CHECKPOINTS", "VERDICTS", "review"]
 
 CHECKPOINTS = (20, 50, 100, 300)
 VERDICTS = CHECKPOINTS[-1]
+
+_FROM_FALSE_ALARMS = ("DPLANEnsemble", *RIVALS)  # methods that learn before the first anomaly is found
 
 
 def review(
@@ -63,7 +67,7 @@ def review(
     most = min(n_verdicts, len(X))
     detector = create(method, **parameters, random_state=seed)
     learns = getattr(detector, "uses_labels", True)
-    start = detector if method in RIVALS or not learns else create("IForest", random_state=seed)
+    start = detector if method in _FROM_FALSE_ALARMS or not learns else create("IForest", random_state=seed)
     scores = _fit_and_score(start, X, verdicts, clock)
     refits = 1
     while True:
@@ -92,7 +96,9 @@ def _fit_and_score(
     detector: Any, X: NDArray[np.floating], verdicts: NDArray[np.int64], clock: dict[str, float]
 ) -> NDArray[np.float64]:
     started = time.perf_counter()
-    detector.fit(X, verdicts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoLabelsWarning)
+        detector.fit(X, verdicts)
     fitted = time.perf_counter()
     scores: NDArray[np.float64] = detector.anomaly_score(X)
     clock["fit_seconds"] += fitted - started
