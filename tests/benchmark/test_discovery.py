@@ -39,6 +39,7 @@ class Recorder(Rival):
 def test_the_highest_scores_not_judged_yet_are_asked_about(monkeypatch, per_refit):
     recorder = Recorder()
     monkeypatch.setattr(discovery, "create", lambda *_, **__: recorder)
+    monkeypatch.setitem(discovery.RIVALS, "Recorder", Recorder)
     monkeypatch.setattr(discovery, "_FROM_FALSE_ALARMS", ("Recorder",))
     table = made_table()
     found = discovery.review("Recorder", table, per_refit, seed=0, n_verdicts=40)

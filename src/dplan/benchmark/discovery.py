@@ -1,9 +1,10 @@
 """Simulated reviews: how many anomalies a reviewer finds whose verdicts the detector learns from.
 
 The reviewer looks at the rows with the highest scores that were not judged yet, `per_refit` at a time, and says of each
-whether it is an anomaly; the detector is refitted with all verdicts so far. There are no labels at the start:
-`DPLANEnsemble` and the forests of coniferest are isolation forests then, and learn from false alarms alone. Other
-detectors of this package learn from known anomalies, so an isolation forest replaces them until one is found.
+whether it is an anomaly; the detector is refitted with all verdicts so far. There are no labels at the start. The forests
+of coniferest are forests without verdicts, so they are used from the start; an isolation forest chooses the first rows
+for detectors of this package. `DPLANEnsemble` learns from false alarms alone; for the others, which learn from known
+anomalies, the isolation forest goes on until one is found.
 """
 
 import time
@@ -23,7 +24,7 @@ __all__ = ["CHECKPOINTS", "VERDICTS", "review"]
 CHECKPOINTS = (20, 50, 100, 300)
 VERDICTS = CHECKPOINTS[-1]
 
-_FROM_FALSE_ALARMS = ("DPLANEnsemble", *RIVALS)  # methods that learn before the first anomaly is found
+_FROM_FALSE_ALARMS = (*RIVALS, "DPLANEnsemble")  # learn before the first anomaly is found
 
 
 def review(
@@ -67,7 +68,7 @@ def review(
     most = min(n_verdicts, len(X))
     detector = create(method, **parameters, random_state=seed)
     learns = getattr(detector, "uses_labels", True)
-    start = detector if method in _FROM_FALSE_ALARMS or not learns else create("IForest", random_state=seed)
+    start = detector if method in RIVALS or not learns else create("IForest", random_state=seed)
     scores = _fit_and_score(start, X, verdicts, clock)
     refits = 1
     while True:
@@ -77,7 +78,7 @@ def review(
         verdicts[batch] = np.where(anomalous[batch], 1, -1)
         if len(judged) == most or (verdicts > 0).sum() == anomalous.sum():
             break
-        if learns and ((verdicts > 0).any() or start is detector):
+        if learns and ((verdicts > 0).any() or method in _FROM_FALSE_ALARMS):
             scores = _fit_and_score(detector, X, verdicts, clock)
             refits += 1
     finds = (1 + np.flatnonzero(anomalous[judged])).tolist()
