@@ -1,10 +1,10 @@
 """Simulated reviews: how many anomalies a reviewer finds whose verdicts the detector learns from.
 
 The reviewer looks at the rows with the highest scores that were not judged yet, `per_refit` at a time, and says of each
-whether it is an anomaly; the detector is refitted with all verdicts so far. There are no labels at the start. The forests
-of coniferest are forests without verdicts, so they are used from the start; an isolation forest chooses the first rows
-for detectors of this package. `DPLANEnsemble` learns from false alarms alone; for the others, which learn from known
-anomalies, the isolation forest goes on until one is found.
+whether it is an anomaly; the detector is refitted with all verdicts so far. There are no labels at the start. The
+forests of coniferest are forests without verdicts, so they are used from the start; an isolation forest chooses the
+first rows for detectors of this package. `DPLANEnsemble` learns from false alarms alone; for the others, which learn
+from known anomalies, the isolation forest goes on until one is found.
 """
 
 import time
