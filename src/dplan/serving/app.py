@@ -209,7 +209,8 @@ class Service:
                 and request.headers.get("content-type", "").partition(";")[0].strip().lower() == "text/csv"
             ):
                 return layout.read_csv(body)
-            return layout.read(read(protocols.json_of(body)), exactly=explained)
+            decoder = layout.decoder if csv and not explained else None
+            return layout.read(read(protocols.json_of(body, decoder)), exactly=explained)
 
         try:
             body = await _body(request, self.limits)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NoReturn
 
+import msgspec
 import orjson
 
 from dplan.exceptions import shown
@@ -43,8 +45,8 @@ class MalformedError(ValueError):
     """A request does not have the form of its protocol."""
 
 
-def json_of(body: bytes) -> Any:
-    """Parse JSON.
+def json_of(body: bytes, decoder: msgspec.json.Decoder[Any] | None = None) -> Any:
+    """Parse JSON, with a decoder of its own types if it accepts the body.
 
     Examples
     --------
@@ -53,6 +55,9 @@ def json_of(body: bytes) -> Any:
     """
     if not body.strip():
         raise MalformedError("the body is empty, expected JSON")
+    if decoder is not None:
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return decoder.decode(body)
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
