@@ -59,7 +59,9 @@ class Service:
         self, source: Path, limits: Limits, *, token: str | None = None, local: bool = False
     ) -> None:
         self.limits = limits
-        self._scoring, self._explaining = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+        # One thread each: large bodies are parsed one after the other, because several threads would only take turns and
+        # finish all of them late, and each is scored while the next is parsed.
+        self._parsing, self._scoring, self._explaining = (ThreadPoolExecutor(1) for _ in range(3))
         self._rows_explaining = 0
         self._metrics = Metrics(lambda: self.models.current)
         self.models = Models(source, limits, self._scoring, self._metrics.scored)
@@ -116,8 +118,8 @@ class Service:
         watching.cancel()
         with suppress(asyncio.CancelledError):
             await watching
-        self._scoring.shutdown()
-        self._explaining.shutdown()
+        for pool in (self._parsing, self._scoring, self._explaining):
+            pool.shutdown()
 
     async def score(self, request: Request) -> Response:
         """Score rows."""
@@ -210,11 +212,12 @@ class Service:
             ):
                 return layout.read_csv(body)
             decoder = layout.decoder if csv and not explained else None
-            return layout.read(read(protocols.json_of(body, decoder)), exactly=explained)
+            return layout.read(read(protocols.json_of(body, decoder, or_csv=csv)), exactly=explained)
 
         try:
             body = await _body(request, self.limits)
-            rows = rows_of(body) if len(body) <= _LARGE else await run_in_threadpool(rows_of, body)
+            small, loop = len(body) <= _LARGE, asyncio.get_running_loop()
+            rows = rows_of(body) if small else await loop.run_in_executor(self._parsing, rows_of, body)
             note.rows = rows.height
             found = await (self._explain(served, rows) if explained else served.batcher.score(rows))
         except protocols.MalformedError as error:
@@ -296,8 +299,12 @@ def _busy() -> Response:
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    response = error_response(error.status_code, error.detail)
-    response.headers.update(error.headers or {})
+    headers = error.headers or {}
+    hint = f"; use {headers['Allow']}" if "Allow" in headers else ""
+    if "endpoint" not in request.scope:
+        hint = "; see /openapi.json for the paths"
+    response = error_response(error.status_code, error.detail + hint)
+    response.headers.update(headers)
     if error.status_code in (408, 413):
         response.headers["Connection"] = "close"  # the rest of the body is not read
     return response

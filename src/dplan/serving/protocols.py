@@ -45,8 +45,8 @@ class MalformedError(ValueError):
     """A request does not have the form of its protocol."""
 
 
-def json_of(body: bytes, decoder: msgspec.json.Decoder[Any] | None = None) -> Any:
-    """Parse JSON, with a decoder of its own types if it accepts the body.
+def json_of(body: bytes, decoder: msgspec.json.Decoder[Any] | None = None, *, or_csv: bool = True) -> Any:
+    """Parse JSON, with a decoder of its own types if it accepts the body; `or_csv` tells whether CSV is possible too.
 
     Examples
     --------
@@ -61,7 +61,12 @@ def json_of(body: bytes, decoder: msgspec.json.Decoder[Any] | None = None) -> An
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise MalformedError(f"the body is not valid JSON: {error}") from None
+        message = f"the body is not valid JSON: {error}"
+        if error.doc.startswith(("NaN", "Infinity", "-Infinity"), error.pos):
+            message += "; write null for a missing value"
+        elif or_csv and not body.lstrip().startswith((b"[", b"{")):
+            message += "; for CSV, send the header  Content-Type: text/csv"
+        raise MalformedError(message) from None
 
 
 def plain(body: Any) -> Table:
