@@ -59,8 +59,8 @@ class Service:
         self, source: Path, limits: Limits, *, token: str | None = None, local: bool = False
     ) -> None:
         self.limits = limits
-        # One thread each: large bodies are parsed one after the other, because several threads would only take turns and
-        # finish all of them late, and each is scored while the next is parsed.
+        # One thread each. Large bodies are parsed one after the other, so that one is scored while the next is parsed;
+        # several threads would take turns, and all finish late.
         self._parsing, self._scoring, self._explaining = (ThreadPoolExecutor(1) for _ in range(3))
         self._rows_explaining = 0
         self._metrics = Metrics(lambda: self.models.current)
