@@ -300,7 +300,8 @@ def _busy() -> Response:
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     headers = error.headers or {}
-    hint = f"; use {headers['Allow']}" if "Allow" in headers else ""
+    allowed = sorted(headers["Allow"].split(", ")) if "Allow" in headers else []
+    hint = f"; use {' or '.join(allowed)}" if allowed else ""
     if "endpoint" not in request.scope:
         hint = "; see /openapi.json for the paths"
     response = error_response(error.status_code, error.detail + hint)
