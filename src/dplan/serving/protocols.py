@@ -201,7 +201,8 @@ def _tensor(tensor: Any) -> tuple[str, list[Any]]:
         _refuse(name, f"unknown datatype {shown(datatype)}")
     if len(shape) not in (1, 2) or not all(type(n) is int for n in shape) or shape[1:] not in ([], [1]):
         _refuse(name, "expected the shape [n] or [n, 1]: one value per row")
-    values = [value for row in data for value in (row if isinstance(row, list) else [row])]
+    nested = list in set(map(type, data))
+    values = [value for row in data for value in (row if type(row) is list else [row])] if nested else data
     if len(values) != shape[0]:
         _refuse(name, f"{len(values)} values do not have the shape {shown(shape)}")
     return name, values
