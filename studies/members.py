@@ -32,7 +32,7 @@ Scores = NDArray[np.float64]
 class OneRound(dplan.DPLANEnsemble):
     """An ensemble whose randomised trees learn from all unlabelled rows."""
 
-    def _cleaned(self, verdicts: Any, exploring: Any, is_checked: Any, rng: Any) -> NDArray[np.int64]:
+    def _cleaned(self, verdicts: Any, exploring: Any, *_: Any) -> NDArray[np.int64]:
         return np.arange(len(exploring.result().reference))
 
 

@@ -159,6 +159,18 @@ def test_the_order_of_rows_is_random():
     assert len(neighbours) > 80  # of 120 orders
 
 
+def test_a_sample_of_the_unlabelled_rows_is_in_random_order_and_repeated_as_all_of_them_are():
+    labelled, checked = np.array([7, 8]), np.array([3])
+    order = ring_order(labelled, np.arange(100, 1100), 5, np.random.default_rng(0), checked, n_drawn=50)
+    sample = order[2:52]
+    assert order[:2].tolist() == [7, 8]
+    assert len(set(sample)) == 50
+    assert set(sample) <= set(range(100, 1100))
+    assert sample.tolist() != sorted(sample)
+    assert order[52:57].tolist() == sample[:5].tolist()
+    assert order[57:].tolist() == [3]
+
+
 def test_first_observation_is_uniform_over_the_unlabelled_rows():
     world = make_world(n_unlabelled=40)
     rng = np.random.default_rng(0)

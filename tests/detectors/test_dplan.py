@@ -1,6 +1,7 @@
 """DPLAN itself: defaults, variants, history, labels."""
 
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -170,6 +171,19 @@ def test_history_has_an_entry_per_episode():
     assert np.isnan(history["loss"]).tolist() == [True, True, False, False, False]
     assert history["seconds"] == sorted(history["seconds"])
     assert history["labelled_rows"] == pytest.approx([0.5] * 5, abs=0.15)
+
+
+def test_an_agent_that_draws_uniformly_needs_no_copy_of_a_long_table():
+    X = np.random.default_rng(0).random((200_000, 20), dtype=np.float32)
+    y = (np.arange(len(X)) < 20).astype(int)
+    peaks = []
+    for sampler in ("uniform", "proximity"):
+        detector = DPLAN(sampler=sampler, n_steps=300, warmup_steps=200, random_state=0)
+        tracemalloc.start()
+        detector.fit(X, y)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[0] < 0.6 * peaks[1]
 
 
 def test_different_seeds_give_different_weights():

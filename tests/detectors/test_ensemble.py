@@ -294,8 +294,8 @@ def test_hidden_anomalies_do_not_teach_that_they_are_normal():
     detector, seen = DPLANEnsemble(**FEW), []
     cleaned = detector._cleaned
 
-    def remember(verdicts, exploring, is_checked, rng):
-        rows = cleaned(verdicts, exploring, is_checked, rng)
+    def remember(verdicts, exploring, *more):
+        rows = cleaned(verdicts, exploring, *more)
         seen.append((exploring.result().reference[:, :6], rows))
         return rows
 

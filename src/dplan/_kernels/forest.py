@@ -19,6 +19,7 @@ from dplan._kernels.perceptron import Floats, Sizes, embed
 from dplan._kernels.views import matrix
 
 _BLOCK_ROWS = 256  # that are scored together
+_FEW_NODES = 15  # of the first four levels
 _NO_NETWORK, _NO_LAYERS = np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.int64)
 _EULER_GAMMA = 0.5772156649015329
 
@@ -153,23 +154,34 @@ def isolation_scores(forest: Forest, embedded: Floats) -> Floats:
     normaliser = n_trees * max(average_path_length(forest.tree_size), 1.0)
     scores = np.empty(n_rows, dtype=np.float32)
     nodes, totals = np.empty(_BLOCK_ROWS, dtype=np.int32), np.empty(_BLOCK_ROWS, dtype=np.float32)
+    cells = np.empty(n_units * _BLOCK_ROWS, dtype=np.float32)  # of some rows, column by column
     # Some rows are walked down a tree before the next tree, so that both stay in the processor's nearest cache.
     for start in range(0, n_rows, _BLOCK_ROWS):
         n_block = min(_BLOCK_ROWS, n_rows - start)
-        cells = embedded[start : start + n_block].reshape(n_block * n_units)
+        for row in range(n_block):
+            for unit in range(n_units):
+                cells[unit * _BLOCK_ROWS + row] = embedded[start + row, unit]
         totals[:] = 0
         for tree in range(n_trees):
             features, thresholds = forest.features[tree], forest.thresholds[tree]
             path_lengths = forest.path_lengths[tree]
-            # All rows are walked down one level before any is walked to the next, so that a processor walks many of
-            # them at once; unsigned numbers, because a test for negative ones would keep it from doing so.
+            # A processor compares many cells of a column at once, so near the root, where nodes are few, all rows are
+            # compared with every node.
             nodes[:] = 0
-            leftmost = 0
+            for top in range(min(n_inner, _FEW_NODES)):
+                threshold, here, left = thresholds[top], np.int32(top), np.int32(2 * top + 1)
+                column = matrix(cells, features[top] * _BLOCK_ROWS, 1, _BLOCK_ROWS)[0]
+                for row in range(_BLOCK_ROWS):
+                    below = np.int32(left + np.int32(column[row] > threshold))
+                    nodes[row] = below if nodes[row] == here else nodes[row]
+            # Then all rows are walked down one level before any is walked to the next, so that a processor walks many
+            # of them at once; unsigned numbers, because a test for negative ones would keep it from doing so.
+            leftmost = min(n_inner, _FEW_NODES)
             while leftmost < n_inner:
                 leftmost = 2 * leftmost + 1
                 for row in range(n_block):
                     node = np.uint32(nodes[row])
-                    cell = np.uint32(row) * np.uint32(n_units) + np.uint32(features[node])
+                    cell = np.uint32(features[node]) * np.uint32(_BLOCK_ROWS) + np.uint32(row)
                     nodes[row] = np.int32(2 * node + 1 + np.uint32(cells[cell] > thresholds[node]))
             for row in range(n_block):
                 totals[row] += path_lengths[np.uint32(nodes[row] - n_inner)]

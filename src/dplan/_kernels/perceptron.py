@@ -194,26 +194,27 @@ def backward(
     """Write the gradient of the loss into `gradient`, given its gradient with respect to the outputs."""
     last = len(sizes) - 2
     delta = output_gradient
-    for layer in range(last, -1, -1):
-        below = passed_on(passed, sizes, layer - 1, len(rows)) if layer > 0 else rows
+    sums = biases(gradient, sizes, last)
+    sums[:] = 0
+    for row in range(delta.shape[0]):
+        for unit in range(delta.shape[1]):
+            sums[unit] += delta[row, unit]
+    for layer in range(last, 0, -1):
+        below = passed_on(passed, sizes, layer - 1, len(rows))
         _kernel_gradient(below, delta, kernel(gradient, sizes, layer))
-        sums = biases(gradient, sizes, layer)
+        weights = kernel(theta, sizes, layer)
+        above, delta = delta, np.empty((len(rows), weights.shape[0]), dtype=rows.dtype)
+        np.dot(above, weights.T, delta)
+        # A positive output passed ReLU and was not dropped, and was scaled up if there is dropout.
+        scale = np.float32(1 / (1 - dropout)) if layer < last else np.float32(1)
+        sums = biases(gradient, sizes, layer - 1)
         sums[:] = 0
         for row in range(delta.shape[0]):
             for unit in range(delta.shape[1]):
-                sums[unit] += delta[row, unit]
-        if layer > 0:
-            weights = kernel(theta, sizes, layer)
-            above, delta = delta, np.empty((len(rows), weights.shape[0]), dtype=rows.dtype)
-            np.dot(above, weights.T, delta)
-            # A positive output passed ReLU and was not dropped, and was scaled up if there is dropout.
-            scale = np.float32(1 / (1 - dropout)) if layer < last else np.float32(1)
-            for row in range(delta.shape[0]):
-                for unit in range(delta.shape[1]):
-                    if below[row, unit] > 0:
-                        delta[row, unit] *= scale
-                    else:
-                        delta[row, unit] = 0
+                slope = delta[row, unit] * scale if below[row, unit] > 0 else np.float32(0)
+                delta[row, unit] = slope
+                sums[unit] += slope
+    _kernel_gradient(rows, delta, kernel(gradient, sizes, 0))
 
 
 @compiled_into_caller

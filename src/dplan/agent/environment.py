@@ -26,6 +26,10 @@ SAMPLERS = {
 # number of rows. An episode of 2,000 steps visits far fewer rows than that.
 STRETCH_ROWS = 100_000
 
+# An agent that draws rows uniformly sees a random sample of this many rows of D^u, or of as many as it takes steps, if
+# that is more: it could hardly visit others.
+UNIFORM_ROWS = 20_000
+
 
 class World(NamedTuple):
     """The rows that the environment shows, and how it selects the next one.
@@ -54,8 +58,9 @@ def ring_order(
     repeated: int,
     rng: np.random.Generator,
     checked: np.ndarray = _NONE,
+    n_drawn: int | None = None,
 ) -> np.ndarray:
-    """Return the row of the table at each position of `World.rows`.
+    """Return the row of the table at each position of `World.rows`, with all unlabelled rows or a sample of them.
 
     Examples
     --------
@@ -63,9 +68,11 @@ def ring_order(
     >>> order[:2], sorted(int(i) for i in order[2:7]), bool((order[7:] == order[2:4]).all())
     (array([7, 8]), [0, 1, 2, 3, 4], True)
     """
-    shuffled = rng.permutation(unlabelled)
-    repeats = np.resize(shuffled, min(repeated, len(shuffled)))
-    return np.concatenate([labelled, shuffled, repeats, checked])
+    if n_drawn is None or n_drawn == len(unlabelled):
+        shuffled = rng.permutation(unlabelled)
+    else:
+        shuffled = rng.choice(unlabelled, n_drawn, replace=False)
+    return np.concatenate([labelled, shuffled, shuffled[:repeated], checked])
 
 
 def is_labelled(world: World, row: int) -> bool:

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from dplan._kernels import perceptron
 from dplan._kernels.compile import compiled, compiled_exactly, compiled_into_caller
 from dplan._kernels.perceptron import Floats
+from dplan._kernels.prefetching import fetch_row
+from dplan._kernels.views import matrix
 from dplan.agent.environment import (
     ANOMALOUS,
     PROXIMITY,
@@ -211,6 +213,7 @@ def run_steps(
             reward += intrinsic_reward(novelty, world, agent.sizes, row)  # lines 11 and 12
         terminal = ends_episode and step == end - 1
         store(memory, step, row, action, reward, next_row, terminal)  # line 13
+        fetch_row(world.rows, next_row)
         if not still:
             for i in range(batch_size):  # line 14
                 slots[i] = int(rng.random() * min(step + 1, len(memory.rows)))
@@ -307,12 +310,16 @@ def fill_batch(
     targets: Floats,
 ) -> None:
     """Write the transitions in these slots, with their targets y, into a minibatch."""
+    n_columns = rows.shape[1]
+    for i in range(len(slots)):
+        fetch_row(world.rows, memory.rows[slots[i]])
     for i in range(len(slots)):
         slot = slots[i]
         if np.isnan(memory.future[slot]):
             memory.future[slot] = discount * target_value(agent, world.rows, memory.next_rows[slot], known)
-        source = world.rows[memory.rows[slot]]
-        for column in range(rows.shape[1]):
-            rows[i, column] = source[column]
+        source = matrix(world.rows, memory.rows[slot] * n_columns, 1, n_columns)[0]
+        copy = matrix(rows, i * n_columns, 1, n_columns)[0]
+        for column in range(n_columns):
+            copy[column] = source[column]
         actions[i] = memory.actions[slot]
         targets[i] = memory.rewards[slot] + memory.future[slot]  # line 15

@@ -327,7 +327,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     ) -> None:
         """Set threshold and percentiles from rows that are not known anomalies and that the detector does not store."""
         rows = reference_rows(normal, kept, rng)
-        scores = self._reference_scores(X, rows)
+        scores = np.sort(self._reference_scores(X, rows))  # once, and not for each quantile
         check_not_diverged(scores, type(self).__name__)
         self.offset_ = float(np.quantile(-scores, self.contamination))
         self.score_quantiles_ = np.quantile(scores, SHARES)

@@ -1,9 +1,12 @@
 """A fitted ensemble: its members as arrays, and the score that they add up to."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 
 from dplan._kernels import perceptron, product
@@ -11,7 +14,7 @@ from dplan._kernels.perceptron import Floats
 from dplan._kernels.trees import sums_of_leaves
 from dplan.agent.environment import ANOMALOUS
 from dplan.agent.network import N_ACTIONS
-from dplan.detectors._base import MemberKind
+from dplan.detectors._base import Indices, MemberKind
 from dplan.detectors._continuing import ContinuingDetector
 from dplan.detectors._members import EXPLORERS, Explorers, explore, weighted_sum
 from dplan.detectors._saving import COLUMNS, NETWORK, Array, Number, TreeArrays, check_network, same
@@ -35,6 +38,7 @@ class FittedEnsemble(ContinuingDetector):
     """Scoring, saving and explaining; `dplan.DPLANEnsemble` documents the attributes."""
 
     hidden_units: int
+    n_jobs: int | None
 
     round_name = "agent"
     _renamed: ClassVar[dict[str, str]] = {
@@ -70,6 +74,13 @@ class FittedEnsemble(ContinuingDetector):
             In the unit of `anomaly_score`.
         """
         return self._scored(X, self._disagreement)
+
+    def _reference_scores(self, X: NDArray[np.floating], rows: Indices) -> NDArray[np.float64]:
+        # A row's score does not depend on the other rows, so threads do not affect it either.
+        n_threads = effective_n_jobs(self.n_jobs)
+        with ThreadPoolExecutor(n_threads) as pool:
+            parts = pool.map(partial(super()._reference_scores, X), np.array_split(rows, n_threads))
+            return np.concatenate(list(parts))
 
     def _check_can_continue(self) -> None:
         if int(self.hidden_units) != self._fitted_units():

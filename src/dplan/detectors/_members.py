@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import config_context
 from threadpoolctl import threadpool_limits
 
 from dplan._kernels.forest import average_path_length, grow, new_forest
@@ -60,6 +61,16 @@ class Job(NamedTuple):
     rng: np.random.Generator
 
 
+def all_jobs(n_agents: int, rng: np.random.Generator) -> list[Job]:
+    """List the agents to train; kinds alternate, so that a stopped fit has some of each."""
+    return [
+        Job(kind, number, np.random.default_rng(rng.integers(2**63)))
+        for number in range(n_agents)
+        for kind, count in REPEATS.items()
+        for _ in range(count)
+    ]
+
+
 class Verdicts(NamedTuple):
     """Rows that agents learn from."""
 
@@ -111,7 +122,9 @@ def randomised_trees(
             min_samples_leaf=2,
             random_state=int(rng.integers(2**31)),
         )
-        model.fit(rows[chosen], labels[chosen] > 0, own)
+        # Rows are checked already, and checking them again takes longer than growing a tree.
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            model.fit(rows[chosen], labels[chosen] > 0, own, check_input=False)
         nodes = model.tree_
         is_leaf = nodes.children_left < 0
         trees.append(

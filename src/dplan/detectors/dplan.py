@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dplan._kernels import perceptron, product
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.scaling import no_scale
-from dplan.agent.environment import ANOMALOUS, SAMPLERS, STRETCH_ROWS, World, ring_order
+from dplan.agent.environment import ANOMALOUS, SAMPLERS, STRETCH_ROWS, UNIFORM_ROWS, World, ring_order
 from dplan.agent.intrinsic import FEATURES, SCALINGS, new_novelty
 from dplan.agent.network import N_ACTIONS, OPTIMIZERS, Learning, new_agent
 from dplan.agent.training import Schedule, new_memory, train
@@ -158,7 +158,8 @@ class DPLAN(ContinuingDetector):
       refit, and clipped to [0, 1].
     - S is drawn uniformly at every step, without the current row. The unlabelled rows are shuffled once, and S is a
       window at a random position; with more than 100,000 unlabelled rows, the windows of an episode start in a stretch
-      of 100,000 rows that is drawn for each episode after the warm-up.
+      of 100,000 rows that is drawn for each episode after the warm-up. With the "uniform" sampler, the
+      agent sees a random sample of at most 20,000 unlabelled rows, or `n_steps` if that is more.
     - Algorithm 2 scores by argmax, a misprint for Q(s, a¹), which the text uses.
 
     If no row is labelled, p is 0.
@@ -270,13 +271,17 @@ class DPLAN(ContinuingDetector):
         p = float(self.labelled_probability) if len(labelled) else 0.0
         checked_probability = (1 - p) * checked_share(confidence, in_checked)
         labelled, checked = repeated(labelled, confidence), repeated(checked, in_checked)
-        order = ring_order(labelled, unlabelled, max(self.subsample_size, self.tree_size), rng, checked)
+        n_unlabelled = len(unlabelled)
+        if self.sampler == "uniform":
+            n_unlabelled = int(min(n_unlabelled, max(UNIFORM_ROWS, self.n_steps)))
+        repeated_rows = max(self.subsample_size, self.tree_size)
+        order = ring_order(labelled, unlabelled, repeated_rows, rng, checked, n_unlabelled)
         world = World(
             rows=self._arrange(X, order),
             n_labelled=len(labelled),
-            n_unlabelled=len(unlabelled),
-            window=int(min(self.subsample_size, len(unlabelled))),
-            stretch=min(STRETCH_ROWS, len(unlabelled)),
+            n_unlabelled=n_unlabelled,
+            window=int(min(self.subsample_size, n_unlabelled)),
+            stretch=min(STRETCH_ROWS, n_unlabelled),
             labelled_probability=p,
             sampler=SAMPLERS[self.sampler],
             n_checked=len(checked),

@@ -1,6 +1,6 @@
 """DPLANEnsemble: an ensemble of agents and unsupervised explorers. Not from the paper."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from threading import Event
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dplan._kernels import product
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.trees import Trees, join_trees, sum_of_leaves
-from dplan.agent.environment import ANOMALOUS
+from dplan.agent.environment import ANOMALOUS, UNIFORM_ROWS
 from dplan.detectors._base import Callback, Indices
 from dplan.detectors._checks import (
     as_generator,
@@ -32,6 +32,7 @@ from dplan.detectors._members import (
     Job,
     Member,
     Verdicts,
+    all_jobs,
     boosted_trees,
     draw_rows,
     explored,
@@ -52,11 +53,11 @@ _SPEEDS: dict[str, dict[str, Any]] = {
     "fast": {"sampler": "uniform", "momentum": 0.95, "gradient_decay": 0.9, "l2": 0.003},
 }
 
-# Unlabelled rows per agent: as many as a network agent can visit in its steps, and few enough for trees that hidden
-# anomalies matter little.
-_NETWORK_ROWS, _TREE_ROWS = 20_000, 5_000
+# Unlabelled rows per tree agent: few enough that hidden anomalies matter little.
+_TREE_ROWS = 5_000
 
-# An agent that continues knows most things already: of its steps after the first ones, it takes one in so many.
+# An agent that continues knows most things already: of its steps after the first ones, it takes one in so many. The
+# trees that are not part of the ensemble are as many fewer.
 _CONTINUED = 4
 
 # Among the rows that trees and explorers take for normal, checked rows are repeated: each counts as much as this many
@@ -196,33 +197,30 @@ class DPLANEnsemble(FittedEnsemble):
         samples, reference_rows = draw_rows(normal_rows(unlabelled, checked, believed[1], share), rng)
         known, reference = (self._arrange(X, rows) for rows in (anomalies, reference_rows))
         neighbours = self._arrange(X, samples.ravel()).reshape(*samples.shape, X.shape[1])
-        jobs = list(self._jobs(rng))
+        jobs = all_jobs(int(self.n_agents), rng)
         forest = grown_forest(reference, int(self.n_trees), int(self.tree_size), rng)
         is_checked = labels[reference_rows] < 0
-        judged: list[Member] = []
-        if len(checked):
-            unjudged = reference if is_checked.all() else reference[~is_checked]
-            some = some_of(np.flatnonzero(labels), _JUDGED_ROWS, rng)
-            sizes = 2 * int(self.n_agents), int(self.n_rounds), int(self.tree_size)
-            verdict_rows = self._arrange(X, some), labels[some] > 0, self._confidence_in(some)
-            judged = judged_members(unjudged, *verdict_rows, *sizes, rng)
         stop = Event()
         agents: list[Member] = []
+        verdicts = Verdicts(anomalies, checked, unlabelled)
         # Results are collected in the order of submission, so threads do not affect them.
         with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as pool:
             exploring = pool.submit(explored, Explorers(neighbours, *forest), known, reference)
-            verdicts = Verdicts(anomalies, checked, unlabelled)
-            cleaning = pool.submit(
-                self._cleaned, verdicts, exploring, is_checked, np.random.default_rng(rng.integers(2**63))
-            )
-            train_one = partial(self._member, X, verdicts, exploring, cleaning, earlier, stop)
-            # Without known anomalies, agents know nothing that explorers do not.
-            running = [pool.submit(train_one, job) for job in (jobs[:1] if cold else jobs)]
+            train_one = partial(self._member, X, verdicts, exploring, earlier, stop)
+            # The first agent is a network, which learns while others would wait for the explorers. Without known
+            # anomalies it is the only one, because agents know nothing then that explorers do not.
+            running = [pool.submit(train_one, None, jobs[0])]
             try:
+                usual = reference[~is_checked | is_checked.all()]
+                judged = self._judged(X, labels, usual, rng) if len(checked) else []
+                own_rng = np.random.default_rng(rng.integers(2**63))
+                if not cold:
+                    n_trees = -(-int(self.n_rounds) // (_CONTINUED if earlier else 1))
+                    cleaning = pool.submit(self._cleaned, verdicts, exploring, is_checked, n_trees, own_rng)
+                    running += [pool.submit(train_one, cleaning, job) for job in jobs[1:]]
                 for finished in running:
                     # Wait briefly: with polars' signal handlers, Ctrl-C is only handled between waits.
-                    needed: list[Future[Any]] = [exploring, cleaning, finished]
-                    while wait(needed, timeout=0.2).not_done:
+                    while wait([finished], timeout=0.2).not_done:
                         pass
                     agents.append(finished.result())
                     # Set all attributes at once, so that a failed fit leaves the detector unchanged.
@@ -241,39 +239,26 @@ class DPLANEnsemble(FittedEnsemble):
                     waiting.cancel()
         return samples.ravel()
 
-    def _reference_scores(self, X: NDArray[np.floating], rows: Indices) -> NDArray[np.float64]:
-        # A row's score does not depend on the other rows, so threads do not affect it either.
-        n_threads = effective_n_jobs(self.n_jobs)
-        with ThreadPoolExecutor(n_threads) as pool:
-            parts = pool.map(partial(super()._reference_scores, X), np.array_split(rows, n_threads))
-            return np.concatenate(list(parts))
-
-    def _jobs(self, rng: np.random.Generator) -> Iterator[Job]:
-        """List the agents; kinds alternate, so that a stopped fit has some of each."""
-        for number in range(int(self.n_agents)):
-            for kind, count in REPEATS.items():
-                for _ in range(count):
-                    yield Job(kind, number, np.random.default_rng(rng.integers(2**63)))
-
     def _member(
         self,
         X: NDArray[np.floating],
         verdicts: Verdicts,
         exploring: Future[Explored],
-        cleaning: Future[Indices],
         earlier: Sequence[Floats],
         stop: Event,
+        cleaning: Future[Indices] | None,
         job: Job,
     ) -> Member:
         """Train one agent."""
         if job.kind not in _SPEEDS:
             found = exploring.result()
-            rows = cleaning.result() if job.kind == "randomised" else np.arange(len(found.reference))
-            trees = self._trees(job.kind, verdicts, found, rows, job.rng)
+            cleaned = cleaning if job.kind == "randomised" else None
+            rows = cleaned.result() if cleaned else np.arange(len(found.reference))
+            trees = self._trees(job.kind, int(self.n_rounds), verdicts, found, rows, job.rng)
             return standardised(job.kind, None, trees, sum_of_leaves(trees, found.reference))
         known = np.concatenate([verdicts.anomalies, verdicts.checked])
         labels = np.repeat([1, -1], [len(verdicts.anomalies), len(verdicts.checked)])
-        drawn = some_of(verdicts.unlabelled, _NETWORK_ROWS, job.rng)
+        drawn = some_of(verdicts.unlabelled, UNIFORM_ROWS, job.rng)
         place = 2 * job.number + (job.kind == "fast")
         weights = earlier[place] if place < len(earlier) else None
         agent = self._agent(job.kind, lambda *_: stop.is_set(), weights is not None)
@@ -291,11 +276,21 @@ class DPLANEnsemble(FittedEnsemble):
         check_not_diverged(values, type(self).__name__)
         return standardised(job.kind, agent.weights_, None, values)
 
+    def _judged(
+        self, X: NDArray[np.floating], labels: Indices, usual: Floats, rng: np.random.Generator
+    ) -> list[Member]:
+        """Return isolation forests of usual rows that have learned from verdicts."""
+        some = some_of(np.flatnonzero(labels), _JUDGED_ROWS, rng)
+        verdicts = self._arrange(X, some), labels[some] > 0, self._confidence_in(some)
+        sizes = 2 * int(self.n_agents), int(self.n_rounds), int(self.tree_size)
+        return judged_members(usual, *verdicts, *sizes, rng)
+
     def _cleaned(
         self,
         verdicts: Verdicts,
         exploring: Future[Explored],
         is_checked: NDArray[np.bool_],
+        n_trees: int,
         rng: np.random.Generator,
     ) -> Indices:
         """Return the rows, among those that are explored, that were checked or do not look like known anomalies.
@@ -305,11 +300,17 @@ class DPLANEnsemble(FittedEnsemble):
         """
         found = exploring.result()
         everything = np.arange(len(found.reference))
-        kept = plausible(self._trees("randomised", verdicts, found, everything, rng), found.reference)
-        return np.union1d(kept, np.flatnonzero(is_checked))
+        trees = self._trees("randomised", n_trees, verdicts, found, everything, rng)
+        return np.union1d(plausible(trees, found.reference), np.flatnonzero(is_checked))
 
     def _trees(
-        self, kind: str, verdicts: Verdicts, found: Explored, allowed: Indices, rng: np.random.Generator
+        self,
+        kind: str,
+        n_trees: int,
+        verdicts: Verdicts,
+        found: Explored,
+        allowed: Indices,
+        rng: np.random.Generator,
     ) -> Trees:
         """Train the trees of one agent; their unlabelled rows, some of the allowed ones, are explored already."""
         drawn = some_of(allowed, _TREE_ROWS, rng)
@@ -318,9 +319,9 @@ class DPLANEnsemble(FittedEnsemble):
         none, confidence = np.zeros(0, dtype=np.int64), self._confidence_in(verdicts.anomalies)
         weights = balanced_weights(len(rows), np.flatnonzero(labels), none, confidence, np.zeros(0))
         if kind == "randomised":
-            return randomised_trees(rows, labels, weights, int(self.n_rounds), rng)
+            return randomised_trees(rows, labels, weights, n_trees, rng)
         weigh = self._confidence is not None
-        return boosted_trees(rows, labels > 0, weights if weigh else None, int(self.n_rounds), rng)
+        return boosted_trees(rows, labels > 0, weights if weigh else None, n_trees, rng)
 
     def _agent(self, kind: str, callback: Callback, continues: bool) -> DPLAN:
         n_learning = max(0, int(self.n_steps) - int(self.warmup_steps))
