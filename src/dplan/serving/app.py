@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 
 from dplan._version import __version__
 from dplan.serving import openapi, protocols
-from dplan.serving.batching import QueueFullError
+from dplan.serving.batching import BATCHES_AT_ONCE, QueueFullError
 from dplan.serving.gate import DISCONNECTED, Gate, error_response, json_response, log
 from dplan.serving.metrics import Metrics
 from dplan.serving.models import Limits, Models, Served
@@ -59,9 +59,9 @@ class Service:
         self, source: Path, limits: Limits, *, token: str | None = None, local: bool = False
     ) -> None:
         self.limits = limits
-        # One thread each. Large bodies are parsed one after the other, so that one is scored while the next is parsed;
-        # several threads would take turns, and all finish late.
-        self._parsing, self._scoring, self._explaining = (ThreadPoolExecutor(1) for _ in range(3))
+        # Large bodies are parsed one after the other; several threads would take turns, and all finish late.
+        self._parsing, self._explaining = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+        self._scoring = ThreadPoolExecutor(BATCHES_AT_ONCE)
         self._rows_explaining = 0
         self._metrics = Metrics(lambda: self.models.current)
         self.models = Models(source, limits, self._scoring, self._metrics.scored)
