@@ -12,10 +12,24 @@ from pathlib import Path
 import polars as pl
 
 from dplan.tables.model import TableModel
+from tests.serving.bodies import tensors
 from tests.serving.process import Running
 
 GOOD_CLIENTS = 20
 MALFORMED = [b"{", b"[]", b"[7]", b'[{"amount": 1}]', b"\x00\xff", b'{"rows": 1}', b'[{"day": "x"}]', b""]
+
+# For each protocol, how rows are sent, and where the scores are.
+PROTOCOLS = {
+    "/score": (lambda rows: rows, lambda found: found["score"]),
+    "/invocations": (
+        lambda rows: {"dataframe_records": rows},
+        lambda found: [row["score"] for row in found["predictions"]],
+    ),
+    "/v2/models/m/infer": (
+        lambda rows: {"inputs": tensors(rows)},
+        lambda found: found["outputs"][0]["data"],
+    ),
+}
 
 
 class Cut(Exception):
@@ -49,10 +63,8 @@ def under_load(models, folder: Path, rows, seconds) -> dict[str, float]:
     served = folder / "m.dplan"
     shutil.copy(models[0], served)
     with Running(folder, served, "--timeout", 2) as running:
-        expected = {}  # scores by the threshold, which tells the models apart
-        for table in tables:
-            expected[table.threshold] = table.score(frame).tolist()
-        assert len(expected) == 2
+        expected = [table.score(frame).tolist() for table in tables]
+        thresholds = [table.threshold for table in tables]
         counts = dict.fromkeys(
             ("scored", "wrong scores", "5xx", "cut off", "malformed refused", "replaced"), 0
         )
@@ -68,9 +80,10 @@ def under_load(models, folder: Path, rows, seconds) -> dict[str, float]:
                 except OSError:
                     return  # the server has stopped
                 start, n = rng.randrange(len(rows)), rng.choice([1, 1, 1, 20, 100])
-                some = rows[start : start + n]
+                path = rng.choice(list(PROTOCOLS))
+                body, scores = PROTOCOLS[path]
                 try:
-                    answer = await ask(*connection, json.dumps(some).encode())
+                    answer = await ask(*connection, json.dumps(body(rows[start : start + n])).encode(), path)
                 except Cut:
                     counts["cut off"] += 1
                     return
@@ -84,9 +97,11 @@ def under_load(models, folder: Path, rows, seconds) -> dict[str, float]:
                 if status == 200:
                     counts["scored"] += 1
                     found = json.loads(content)
-                    seen.add(found["threshold"])
-                    right = expected[found["threshold"]][start : start + n]
-                    counts["wrong scores"] += found["score"] != right
+                    right = [own[start : start + n] for own in expected]
+                    if "threshold" in found:  # tells which model has answered
+                        right = [right[thresholds.index(found["threshold"])]]
+                        seen.add(found["threshold"])
+                    counts["wrong scores"] += scores(found) not in right
                 else:
                     counts["5xx"] += status >= 500
                 if b"connection: close" in content.lower():
@@ -98,10 +113,11 @@ def under_load(models, folder: Path, rows, seconds) -> dict[str, float]:
                     reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
                 except OSError:
                     return
+                path = rng.choice(list(PROTOCOLS))
                 kind = rng.choice(["malformed", "malformed", "stall", "leave", "garbage"])
                 try:
                     if kind == "malformed":
-                        answer = await ask(reader, writer, rng.choice(MALFORMED))
+                        answer = await ask(reader, writer, rng.choice(MALFORMED), path)
                         if answer is not None:
                             counts["malformed refused"] += 400 <= answer[0] < 500
                             counts["5xx"] += answer[0] >= 500
@@ -109,9 +125,8 @@ def under_load(models, folder: Path, rows, seconds) -> dict[str, float]:
                         writer.write(rng.randbytes(200) + b"\r\n\r\n")
                         await asyncio.wait_for(reader.read(1000), 3)
                     else:
-                        writer.write(
-                            b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\n\r\n[{"
-                        )
+                        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\n\r\n[{{"
+                        writer.write(head.encode())
                         await writer.drain()
                         await asyncio.sleep(rng.uniform(0, 4 if kind == "stall" else 0.01))
                 except (OSError, TimeoutError, Cut):
@@ -141,7 +156,8 @@ def under_load(models, folder: Path, rows, seconds) -> dict[str, float]:
 
         asyncio.run(everything())
         counts["exit code"] = running.stop()
-    answered = [e for e in running.log if e.get("endpoint") == "score" and e["status"] == 200]
+    endpoints = ("score", "invocations", "infer")
+    answered = [e for e in running.log if e.get("endpoint") in endpoints and e["status"] == 200]
     return {
         **counts,
         "answered by the log": len(answered),

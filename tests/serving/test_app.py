@@ -8,19 +8,8 @@ import polars as pl
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.serving.bodies import by_column, tensors
 from tests.serving.process import Running, until
-
-
-def by_column(rows):
-    return {name: [row[name] for row in rows] for name in rows[0]}
-
-
-def tensors(rows):
-    kinds = {"payment": "BYTES", "day": "BYTES", "country": "BYTES", "items": "INT64", "new_customer": "BOOL"}
-    return [
-        {"name": name, "datatype": kinds.get(name, "FP64"), "shape": [len(rows)], "data": values}
-        for name, values in by_column(rows).items()
-    ]
 
 
 def metric(running, name, **labels):
@@ -151,7 +140,8 @@ LINE = json.dumps(GOOD).encode()
     [
         ("/score", b"", 400, "the body is empty"),
         ("/score", b"[{", 400, "not valid JSON"),
-        ("/score", b'[{"amount": NaN}]', 400, "not valid JSON"),
+        ("/score", b'[{"amount": NaN}]', 400, "write null for a missing value"),
+        ("/score", b"amount,items\n1,2\n", 400, "for CSV, send the header  Content-Type: text/csv"),
         ("/score", b'"\xff\xfe"', 400, "not valid JSON"),
         ("/score", b"[" * 100_000, 400, "not valid JSON"),
         ("/score", 7, 400, "expected an array of rows"),
@@ -172,8 +162,9 @@ LINE = json.dumps(GOOD).encode()
         ("/score", [GOOD] * 10_001, 413, "more than 10,000 rows"),
         ("/score", b" " * 16_000_001, 413, "larger than 16,000,000 bytes"),
         ("/models/other/score", [GOOD], 404, "no model called 'other'"),
-        ("/nothing", [GOOD], 404, "Not Found"),
-        ("/metrics", [GOOD], 405, "Method Not Allowed"),
+        ("/nothing", [GOOD], 404, "Not Found; see /openapi.json for the paths"),
+        ("/metrics", [GOOD], 405, "Method Not Allowed; use GET"),
+        ("/score", None, 405, "Method Not Allowed; use POST"),
         ("/invocations", [GOOD], 400, "dataframe_split"),
         ("/invocations", {"dataframe_split": {"columns": ["a"], "data": [[1, 2]]}}, 400, "row 1 is not an array of 1"),
         ("/invocations", {"dataframe_split": {"columns": ["a", "a"], "data": [[1, 2]]}}, 400, "different strings"),

@@ -1,7 +1,10 @@
 """The OpenAPI document, and requests made up from it: whatever is sent, the answer is a score or a reason."""
 
+import copy
+import json
 import random
 import socket
+from collections import Counter
 
 import pytest
 import schemathesis
@@ -10,6 +13,7 @@ from schemathesis import GenerationMode
 
 from dplan.serving import protocols
 from dplan.serving.rows import Layout
+from tests.serving.bodies import by_column, tensors
 
 
 @pytest.fixture(scope="module")
@@ -70,17 +74,98 @@ def test_made_up_requests_get_a_score_or_a_reason(path, mode, n, document, servi
         assert counts["refused"] > 0.8 * n
 
 
-@pytest.mark.parametrize("n", [300, pytest.param(5000, marks=pytest.mark.soak)])
-def test_random_bytes_are_refused(n, serving):
+ROW = {"amount": 1, "items": 1, "day": "2024-01-01", "new_customer": True, "country": "DE"}
+GOOD = [
+    ("/score", [ROW]),
+    ("/score", {"rows": [ROW, ROW]}),
+    ("/score", {"columns": by_column([ROW])}),
+    ("/explain", [ROW]),
+    ("/invocations", {"dataframe_records": [ROW]}),
+    ("/invocations", {"dataframe_split": {"columns": list(ROW), "data": [list(ROW.values())] * 2}}),
+    ("/invocations", {"instances": [ROW]}),
+    ("/invocations", {"inputs": by_column([ROW])}),
+    ("/v2/models/payments/infer", {"id": "7", "inputs": tensors([ROW]), "outputs": [{"name": "score"}]}),
+]
+ODD = [
+    *(
+        None,
+        True,
+        0,
+        -1,
+        2**63,
+        10**40,
+        1e308,
+        5e-324,
+        "",
+        "a",
+        "2024-13-01",
+        "9" * 400,
+        "\x00",
+        "\u202e",
+        [],
+        {},
+    ),
+    *([[]], [None], {"": None}, [[1], 2], {"name": "a"}, [1] * 300, {"a": {"b": {"c": []}}}),
+]
+
+
+def altered(body, rng):
+    """Replace, remove or repeat one part of a body, however deep."""
+    places = []
+    nodes = [body]
+    for node in nodes:
+        inner = list(node.items() if isinstance(node, dict) else enumerate(node))
+        places += [(node, key) for key, _ in inner]
+        nodes += [value for _, value in inner if isinstance(value, dict | list)]
+    node, key = rng.choice(places)
+    how = rng.choice(["replace", "replace", "remove", "rename", "repeat"])
+    if how == "replace":
+        node[key] = copy.deepcopy(rng.choice(ODD))
+    elif how == "remove":
+        del node[key]
+    elif isinstance(node, list):
+        node += copy.deepcopy([node[key]] * rng.choice([1, 100]))
+    else:
+        node[rng.choice(["", "a", "name", "columns", "score", "inputs"])] = (
+            node.pop(key) if how == "rename" else node[key]
+        )
+    return body
+
+
+@pytest.mark.parametrize("n", [60, pytest.param(3000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("path", "body"), GOOD)
+def test_altered_requests_get_a_score_or_a_reason(path, body, n, serving):
+    assert serving.ask(path, body)[0] == 200
     rng = random.Random(0)
-    good = b'[{"amount": 1, "items": 1, "day": "2024-01-01", "new_customer": true, "country": "DE"}]'
+    counts = Counter()
+    before = serving.memory()
+    for _ in range(n):
+        request = altered(copy.deepcopy(body), rng)
+        if rng.random() < 0.3 and request:
+            request = altered(request, rng)
+        status, found, _ = serving.ask(path, request)
+        assert status == 200 or (400 <= status < 500 and len(found["error"]) > 5), (status, request)
+        counts[status] += 1
+    print(f"\n{path}: {dict(counts)}, {serving.memory() - before:+.1f} MB")  # noqa: T201
+    assert counts[200] > 0
+    assert counts[422] > 0
+    assert serving.memory() < before + 50
+
+
+@pytest.mark.parametrize("n", [60, pytest.param(1500, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("path", "body"), GOOD)
+def test_random_bytes_are_refused(path, body, n, serving):
+    rng = random.Random(0)
+    good = json.dumps(body).encode()
+    before = serving.memory()
     for number in range(n):
-        body = bytearray(rng.randbytes(rng.randrange(200)) if number % 2 else good)
+        request = bytearray(rng.randbytes(rng.randrange(200)) if number % 2 else good)
         if number % 2 == 0:  # a good body with a byte that cannot be there
-            body[rng.randrange(len(body))] = rng.choice(b"\x00\x01\x1f\x80\xff")
-        status, found, _ = serving.ask("/score", bytes(body))
-        assert 400 <= status < 500, bytes(body)
+            request[rng.randrange(len(request))] = rng.choice(b"\x00\x01\x1f\x80\xff")
+        status, found, _ = serving.ask(path, bytes(request))
+        assert 400 <= status < 500, bytes(request)
         assert len(found["error"]) > 5
+    assert serving.memory() < before + 50
 
 
 @pytest.mark.parametrize("n", [20, pytest.param(500, marks=pytest.mark.soak)])

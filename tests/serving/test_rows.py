@@ -5,8 +5,11 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dplan import LogisticBaseline
+from dplan.serving import protocols
 from dplan.serving.rows import Layout
 from dplan.serving.scoring import score
 from dplan.tables import fit_table, from_table
@@ -55,3 +58,69 @@ def test_requests_together_have_the_scores_of_a_file(messy):
             output_kind="parquet",
         )
         assert pl.read_parquet(messy / "out.parquet")["score"].to_list() == [together], row
+
+
+ROW = {"payment": 7, "amount": 12.5, "items": 3, "day": "2024-03-14", "new_customer": True, "country": "FR"}
+CELLS = st.one_of(
+    st.sampled_from(
+        [b"1e400", b'"\xff"', b'"\\ud800"', b"NaN", b"01", b"[1]", b'{"\xff": 1}', b'"\x01"', b"-0", b"-0.0"]
+    ),
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-(2**70), 2**70),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.sampled_from(["DE", "2024-01-02", "1", "", "é😀"]),
+    ).map(lambda value: json.dumps(value).encode()),
+)
+
+
+def outcome(layout, body, decoder):
+    """What a request is read as, or the error."""
+    try:
+        rows = layout.read(protocols.plain(protocols.json_of(body, decoder)))
+    except ValueError as error:
+        return type(error), str(error)
+    return rows.height, rows.numbers.tobytes(), rows.texts, rows.alone is None
+
+
+def test_ordinary_records_are_parsed_to_their_types_at_once(model):
+    layout = Layout(model, 100)
+    for row in (ROW, {**ROW, "amount": None, "day": None}, {k: v for k, v in ROW.items() if k != "payment"}):
+        for body in ([row, ROW], {"rows": [row]}):
+            assert layout.decoder.decode(json.dumps(body)) is not None
+            rows = layout.read(protocols.plain(protocols.json_of(json.dumps(body).encode(), layout.decoder)))
+            assert rows.alone is None
+
+
+@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@given(data=st.data())
+def test_records_parsed_to_types_are_what_any_json_parser_reads(data, model):
+    """Values of other types, missing and extra columns, columns given twice, and what is not JSON."""
+    layout = Layout(model, 100)
+    names = st.sampled_from([*ROW, "other", 'quo"te'])
+    rows = []
+    for _ in range(data.draw(st.integers(0, 3))):
+        missing = data.draw(st.sampled_from([*[None] * 20, *ROW]))
+        cells = [(name, json.dumps(value).encode()) for name, value in ROW.items() if name != missing]
+        cells += data.draw(st.lists(st.tuples(names, CELLS), max_size=2))
+        rows.append(b", ".join(json.dumps(name).encode() + b": " + value for name, value in cells))
+    body = b"[%b]" % b", ".join(b"{%b}" % row for row in rows)
+    if data.draw(st.sampled_from([False, False, False, True])):
+        place = data.draw(st.integers(0, len(body) - 1))
+        body = (
+            body[:place]
+            + data.draw(st.sampled_from([b"", b"\xff", b"\\", b'"', b",", b"[["]))
+            + body[place + 1 :]
+        )
+    assert outcome(layout, body, layout.decoder) == outcome(layout, body, None)
+
+
+def test_a_column_name_may_have_any_character():
+    name = 'say "yes"\\\n'
+    table = pl.DataFrame({name: [*range(100), 900, 950], "b": [1.0, 2.0] * 51, "fraud": [0] * 100 + [1, 1]})
+    layout = Layout(fit_table(from_table(table, label="fraud"), LogisticBaseline(), estimate=False), 10)
+    body = json.dumps([{name: 7, "b": 1}]).encode()
+    assert layout.read(protocols.plain(protocols.json_of(body, layout.decoder))).numbers.tolist() == [
+        [7.0, 1.0]
+    ]

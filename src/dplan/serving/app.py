@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 
 from dplan._version import __version__
 from dplan.serving import openapi, protocols
-from dplan.serving.batching import QueueFullError
+from dplan.serving.batching import BATCHES_AT_ONCE, QueueFullError
 from dplan.serving.gate import DISCONNECTED, Gate, error_response, json_response, log
 from dplan.serving.metrics import Metrics
 from dplan.serving.models import Limits, Models, Served
@@ -59,7 +59,9 @@ class Service:
         self, source: Path, limits: Limits, *, token: str | None = None, local: bool = False
     ) -> None:
         self.limits = limits
-        self._scoring, self._explaining = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+        # Large bodies are parsed one after the other; several threads would take turns, and all finish late.
+        self._parsing, self._explaining = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+        self._scoring = ThreadPoolExecutor(BATCHES_AT_ONCE)
         self._rows_explaining = 0
         self._metrics = Metrics(lambda: self.models.current)
         self.models = Models(source, limits, self._scoring, self._metrics.scored)
@@ -116,8 +118,8 @@ class Service:
         watching.cancel()
         with suppress(asyncio.CancelledError):
             await watching
-        self._scoring.shutdown()
-        self._explaining.shutdown()
+        for pool in (self._parsing, self._scoring, self._explaining):
+            pool.shutdown()
 
     async def score(self, request: Request) -> Response:
         """Score rows."""
@@ -209,11 +211,13 @@ class Service:
                 and request.headers.get("content-type", "").partition(";")[0].strip().lower() == "text/csv"
             ):
                 return layout.read_csv(body)
-            return layout.read(read(protocols.json_of(body)), exactly=explained)
+            decoder = layout.decoder if csv and not explained else None
+            return layout.read(read(protocols.json_of(body, decoder, or_csv=csv)), exactly=explained)
 
         try:
             body = await _body(request, self.limits)
-            rows = rows_of(body) if len(body) <= _LARGE else await run_in_threadpool(rows_of, body)
+            small, loop = len(body) <= _LARGE, asyncio.get_running_loop()
+            rows = rows_of(body) if small else await loop.run_in_executor(self._parsing, rows_of, body)
             note.rows = rows.height
             found = await (self._explain(served, rows) if explained else served.batcher.score(rows))
         except protocols.MalformedError as error:
@@ -295,8 +299,13 @@ def _busy() -> Response:
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    response = error_response(error.status_code, error.detail)
-    response.headers.update(error.headers or {})
+    headers = error.headers or {}
+    allowed = sorted(headers["Allow"].split(", ")) if "Allow" in headers else []
+    hint = f"; use {' or '.join(allowed)}" if allowed else ""
+    if "endpoint" not in request.scope:
+        hint = "; see /openapi.json for the paths"
+    response = error_response(error.status_code, error.detail + hint)
+    response.headers.update(headers)
     if error.status_code in (408, 413):
         response.headers["Connection"] = "close"  # the rest of the body is not read
     return response

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NoReturn
 
+import msgspec
 import orjson
 
 from dplan.exceptions import shown
@@ -43,8 +45,8 @@ class MalformedError(ValueError):
     """A request does not have the form of its protocol."""
 
 
-def json_of(body: bytes) -> Any:
-    """Parse JSON.
+def json_of(body: bytes, decoder: msgspec.json.Decoder[Any] | None = None, *, or_csv: bool = True) -> Any:
+    """Parse JSON, with a decoder of its own types if it accepts the body; `or_csv` tells whether CSV is possible too.
 
     Examples
     --------
@@ -53,10 +55,18 @@ def json_of(body: bytes) -> Any:
     """
     if not body.strip():
         raise MalformedError("the body is empty, expected JSON")
+    if decoder is not None:
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return decoder.decode(body)
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise MalformedError(f"the body is not valid JSON: {error}") from None
+        message = f"the body is not valid JSON: {error}"
+        if error.doc.startswith(("NaN", "Infinity", "-Infinity"), error.pos):
+            message += "; write null for a missing value"
+        elif or_csv and not body.lstrip().startswith((b"[", b"{")):
+            message += "; for CSV, send the header  Content-Type: text/csv"
+        raise MalformedError(message) from None
 
 
 def plain(body: Any) -> Table:
@@ -191,7 +201,8 @@ def _tensor(tensor: Any) -> tuple[str, list[Any]]:
         _refuse(name, f"unknown datatype {shown(datatype)}")
     if len(shape) not in (1, 2) or not all(type(n) is int for n in shape) or shape[1:] not in ([], [1]):
         _refuse(name, "expected the shape [n] or [n, 1]: one value per row")
-    values = [value for row in data for value in (row if isinstance(row, list) else [row])]
+    nested = list in set(map(type, data))
+    values = [value for row in data for value in (row if type(row) is list else [row])] if nested else data
     if len(values) != shape[0]:
         _refuse(name, f"{len(values)} values do not have the shape {shown(shape)}")
     return name, values

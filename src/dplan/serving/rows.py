@@ -8,12 +8,15 @@ the values of another are understood.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+import math
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
 from typing import Any
 
+import msgspec
 import numpy as np
 import orjson
 import polars as pl
@@ -29,9 +32,6 @@ __all__ = ["Layout", "Rows", "Table"]
 
 # The rows of a request as JSON values: records, or columns by name.
 Table = Sequence[Any] | Mapping[str, Any]
-
-_PLAIN_NUMBERS = {float, int, bool, type(None)}
-_PLAIN_TEXTS = {str, type(None)}
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,11 @@ class Layout:
     max_rows : int
         Rows that a request may have.
 
+    Attributes
+    ----------
+    decoder : msgspec.json.Decoder or None
+        Parses records straight to the types that the model expects, in half of the time; it refuses all other JSON.
+
     Examples
     --------
     >>> from dplan import LogisticBaseline
@@ -75,6 +80,8 @@ class Layout:
     >>> one, two = layout.read([{"amount": 10}]), layout.read({"amount": [920, None]})
     >>> layout.prepared([one, two]).shape
     (3, 1)
+    >>> layout.read(layout.decoder.decode(b'[{"amount": 10}]')).numbers.tolist()
+    [[10.0]]
     """
 
     def __init__(self, model: TableModel, max_rows: int) -> None:
@@ -82,8 +89,9 @@ class Layout:
         self.max_rows = max_rows
         self._prepare = FewRows(model.preparation)
         self._numbers, self._texts = self._prepare.numbers, self._prepare.texts
-        self._dropped = [column.name for column in model.preparation.columns_ if column.kind == "dropped"]
-        self._numbers_of, self._texts_of = _getter(self._numbers), _getter(self._texts)
+        dropped = [column.name for column in model.preparation.columns_ if column.kind == "dropped"]
+        self._cells_of = _getter([*self._numbers, *self._texts, *dropped])
+        self.decoder = _decoder(self._numbers, self._texts, dropped, model.not_read)
 
     def read(self, table: Table, *, exactly: bool = False) -> Rows:
         """Read rows given as JSON values.
@@ -141,29 +149,19 @@ class Layout:
 
     def _plain_records(self, records: Sequence[Any]) -> Rows | None:
         """Read records that have all columns, with values of the expected types; None for others."""
-        try:
-            numbers = list(chain.from_iterable(map(self._numbers_of, records)))
-            texts = list(map(self._texts_of, records)) if self._texts else []
-            if self._dropped and not all(name in record for record in records for name in self._dropped):
-                return None
+        cells_of = msgspec.structs.astuple if isinstance(records[0], msgspec.Struct) else self._cells_of
+        height, n, end = len(records), len(self._numbers), len(self._numbers) + len(self._texts)
+        try:  # the cells of one record at a time: a list of all would be searched for garbage again and again
+            numbers = _floats((cells_of(record)[:n] for record in records), (height, n))
+            texts = zip(*(cells_of(record)[n:end] for record in records), strict=True) if end > n else ()
+            return _plain(height, numbers, [list(values) for values in texts])
         except (KeyError, TypeError):
             return None
-        plain = _PLAIN_NUMBERS.issuperset(map(type, numbers))
-        if not plain or not _PLAIN_TEXTS.issuperset(map(type, chain.from_iterable(texts))):
-            return None
-        by_column = [list(values) for values in zip(*texts, strict=True)]
-        values = np.array(numbers, dtype=np.float64).reshape(len(records), len(self._numbers))
-        return Rows(len(records), values, by_column)
 
     def _plain_columns(self, columns: Mapping[str, Any], height: int) -> Rows | None:
         self.model.check_columns(list(columns))
-        for names, plain in ((self._numbers, _PLAIN_NUMBERS), (self._texts, _PLAIN_TEXTS)):
-            if not all(plain.issuperset(map(type, columns[name])) for name in names):
-                return None
-        numbers = np.empty((height, len(self._numbers)), dtype=np.float64, order="F")
-        for j, name in enumerate(self._numbers):
-            numbers[:, j] = columns[name]
-        return Rows(height, numbers, [columns[name] for name in self._texts])
+        numbers = _floats((columns[name] for name in self._numbers), (len(self._numbers), height))
+        return _plain(height, None if numbers is None else numbers.T, [columns[name] for name in self._texts])
 
     def _as_json_lines(self, records: Sequence[Any]) -> Rows:
         for row, record in enumerate(records):
@@ -185,6 +183,53 @@ class TooManyRowsError(ValueError):
 
 def _alone(chunk: Chunk, height: int) -> Rows:
     return Rows(height, np.empty((0, 0)), [], chunk)
+
+
+def _decoder(
+    numbers: list[str], texts: list[str], dropped: list[str], not_read: list[str]
+) -> msgspec.json.Decoder[Any] | None:
+    """Return a decoder of records, alone or by name. It skips nothing, so that every value is checked to be JSON."""
+    kinds: dict[str, Any] = dict.fromkeys(numbers, float | bool | None) | dict.fromkeys(texts, str | None)
+    kinds |= dict.fromkeys([*dropped, *not_read], Any)
+    defaults: dict[str, Any] = dict.fromkeys(not_read)
+    fields = [
+        (f"field_{place}", kind, msgspec.field(name=name, default=defaults.get(name, msgspec.NODEFAULT)))
+        for place, (name, kind) in enumerate(kinds.items())
+    ]
+    try:
+        row = msgspec.defstruct("Row", fields, gc=False, forbid_unknown_fields=True)
+    except ValueError:  # a name with a character that msgspec does not look for, such as a quote
+        return None
+    return msgspec.json.Decoder(list[row] | dict[str, list[row]])  # type: ignore[valid-type]
+
+
+def _plain(height: int, numbers: NDArray[np.float64] | None, texts: list[list[str | None]]) -> Rows | None:
+    """Return rows whose numbers are numbers and whose texts are texts; None for others."""
+    are_texts = {str, type(None)}.issuperset(map(type, chain.from_iterable(texts)))
+    return None if numbers is None or not are_texts else Rows(height, numbers, texts)
+
+
+def _floats(lists: Iterable[Sequence[Any]], shape: tuple[int, int]) -> NDArray[np.float64] | None:
+    """Return lists of JSON's numbers and booleans as an array, NaN for null; None if there are other values.
+
+    Examples
+    --------
+    >>> _floats([[1, 2.5], [True, None]], (2, 2)), _floats([["1"]], (1, 1))
+    (array([[1. , 2.5],
+           [1. , nan]]), None)
+    """
+    pack = struct.Struct(f"{shape[1]}d").pack  # twice as fast as NumPy, and refuses text
+
+    def packed(values: Sequence[Any]) -> bytes:
+        try:
+            return pack(*values)
+        except struct.error:
+            return pack(*[math.nan if value is None else value for value in values])
+
+    try:
+        return np.frombuffer(b"".join(map(packed, lists))).reshape(shape)
+    except struct.error:
+        return None
 
 
 def _getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:

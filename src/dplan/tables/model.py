@@ -79,6 +79,13 @@ class TableModel:
         return [column.name for column in self.preparation.columns_]
 
     @property
+    def not_read(self) -> list[str]:
+        """The other columns of the training table: IDs, label, and columns that were left out."""
+        aside = [*self.summary.get("ids", ()), self.summary.get("label"), *self.summary.get("dropped", ())]
+        read = {None, *self.columns}
+        return [name for name in dict.fromkeys(aside) if name not in read]
+
+    @property
     def threshold(self) -> float:
         """The default threshold: rows with at least this score are alerts."""
         return -float(self.detector.offset_)
@@ -105,8 +112,8 @@ class TableModel:
         absent = [name for name in self.columns if name not in there]
         if not absent:
             return
-        aside = {*self.summary.get("ids", ()), self.summary.get("label"), *self.summary.get("dropped", ())}
-        unknown = [name for name in found if name not in expected and name not in aside]
+        expected.update(self.not_read)
+        unknown = [name for name in found if name not in expected]
         parts = []
         for name in absent[:_NAMED]:
             near = difflib.get_close_matches(name, unknown[:1000], n=1)

@@ -1,0 +1,73 @@
+"""Requests that wait together: which are scored in one batch, and which at the same time."""
+
+import asyncio
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import polars as pl
+import pytest
+
+from dplan import LogisticBaseline
+from dplan.serving.batching import BATCHES_AT_ONCE, Batcher
+from dplan.serving.rows import Layout
+from dplan.tables import fit_table, from_table
+
+
+@pytest.fixture(scope="module")
+def layout():
+    table = pl.DataFrame({"amount": [*range(100), 900, 950], "fraud": [0] * 100 + [1, 1]})
+    return Layout(fit_table(from_table(table, label="fraud"), LogisticBaseline(), estimate=False), 10_000)
+
+
+def scored(layout, sizes, before=lambda: None):
+    """Score requests of these sizes, and check their scores; return the sizes of the requests in each batch."""
+    batches = []
+
+    class Pool(ThreadPoolExecutor):
+        def submit(self, function, *arguments):
+            def run():
+                before()
+                return function(*arguments)
+
+            return super().submit(run)
+
+    async def ask(batcher, number, size):
+        await asyncio.sleep(number % 3 * 0.001)
+        amounts = [1000 * number + row for row in range(size)]
+        found = await batcher.score(layout.read({"amount": amounts}))
+        assert found.score.tolist() == layout.model.score(pl.DataFrame({"amount": amounts})).tolist()
+
+    async def everything(pool):
+        batcher = Batcher(
+            layout, pool, 10**9, lambda results: batches.append([len(one.score) for one in results])
+        )
+        async with asyncio.timeout(60):
+            await asyncio.gather(*(ask(batcher, number, size) for number, size in enumerate(sizes)))
+        assert batcher.rows_waiting == 0
+
+    with Pool(BATCHES_AT_ONCE) as pool:
+        asyncio.run(everything(pool))
+    return batches
+
+
+def test_small_requests_wait_for_one_batch(layout):
+    never = threading.Event()
+    batches = scored(layout, [1] * 60, lambda: never.wait(0.05))
+    assert sum(map(sum, batches)) == 60
+    assert len(batches) <= 5
+
+
+@pytest.mark.skipif(BATCHES_AT_ONCE < 2, reason="there is one core")
+def test_large_requests_are_scored_at_the_same_time(layout):
+    together = threading.Barrier(2)  # raises if the second batch waits for the first
+    assert scored(layout, [1000] * 4, lambda: together.wait(20)) == [[1000]] * 4
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_request_is_answered(seed, layout):
+    rng = random.Random(seed)
+    sizes = [rng.choice([1, 1, 1, 50, 400, 999, 1000, 1001, 3000]) for _ in range(80)]
+    batches = scored(layout, sizes)
+    assert sorted(size for batch in batches for size in batch) == sorted(sizes)
+    assert all(len(batch) == 1 or sum(batch) <= 1000 for batch in batches)
