@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import secrets
 import shutil
 import signal
 import subprocess
@@ -113,6 +114,8 @@ def test_a_recipe_runs(block, model_path, table, tmp_path):
             "PYSPARK_PYTHON": sys.executable,
             "RAY_TMPDIR": short,
             "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN": secrets.token_hex(),  # of this test's cluster alone; none from the home folder
         }
         run(block + LISTENERS * with_ray, tmp_path, environment, limit=120 if with_ray else 600)
     expected = tmp_path / "expected.parquet"
