@@ -40,6 +40,7 @@ def test_the_highest_scores_not_judged_yet_are_asked_about(monkeypatch, per_refi
     recorder = Recorder()
     monkeypatch.setattr(discovery, "create", lambda *_, **__: recorder)
     monkeypatch.setitem(discovery.RIVALS, "Recorder", Recorder)
+    monkeypatch.setattr(discovery, "_FROM_FALSE_ALARMS", ("Recorder",))
     table = made_table()
     found = discovery.review("Recorder", table, per_refit, seed=0, n_verdicts=40)
     order = np.argsort(-table.X[:, 0], kind="stable")[:40]
@@ -68,6 +69,21 @@ def test_feedback_helps():
     )
     assert no["refits"] == 1
     assert yes["found"]["100"] > no["found"]["100"]
+
+
+def test_the_ensemble_learns_from_false_alarms_alone():
+    """Odd but harmless rows come first; the ten verdicts on them suffice to find others."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 3))
+    X[:60, [0, 2]] += rng.uniform(6, 20, size=(60, 2))  # harmless
+    X[60:80, 1] += 4  # anomalies
+    table = ReviewTable(X, (np.arange(1000) >= 60) & (np.arange(1000) < 80))
+    quick = {"n_agents": 1, "n_steps": 200, "warmup_steps": 100}
+    learned = discovery.review("DPLANEnsemble", table, 10, seed=2, n_verdicts=50, **quick)
+    ignored = discovery.review("IForest", table, 10, seed=2, n_verdicts=50)
+    assert learned["finds"][0] > 10
+    assert learned["found"]["20"] >= 3 > 1 > ignored["found"]["20"]
+    assert learned["found"]["50"] >= 15 > 5 > ignored["found"]["50"]
 
 
 @pytest.mark.parametrize("name", ["AADForest", "PineForest"])

@@ -91,12 +91,16 @@ def test_false_alarms_teach_as_much_as_thirty_copies_of_each_as_unlabelled_rows(
 
 
 def test_a_tenth_of_wrong_verdicts_does_not_undo_the_gain(reviews):
+    """It depends much on which verdicts are wrong, so this is a mean over three draws in each review."""
     qualities = []
     for review in reviews:
-        wrong = np.random.default_rng(review.seed).permutation(N_REVIEWED) < 0.1 * N_REVIEWED
-        flipped = with_labels(review.features[review.top], np.where(wrong, -1, 1) * review.verdicts)
-        qualities.append(review.quality(update_model(review.model, flipped)))
-    assert gain(reviews, qualities) > 0.3 * gain(reviews, [review.after for review in reviews]) > 0.02
+        found = []
+        for draw in range(3):
+            wrong = np.random.default_rng([review.seed, draw]).permutation(N_REVIEWED) < 0.1 * N_REVIEWED
+            flipped = with_labels(review.features[review.top], np.where(wrong, -1, 1) * review.verdicts)
+            found.append(review.quality(update_model(review.model, flipped)))
+        qualities.append(np.mean(found))
+    assert gain(reviews, qualities) > 0.65 * gain(reviews, [review.after for review in reviews]) > 0.04
 
 
 def test_ten_updates_forget_nothing(reviews):

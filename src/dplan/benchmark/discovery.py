@@ -1,12 +1,14 @@
 """Simulated reviews: how many anomalies a reviewer finds whose verdicts the detector learns from.
 
 The reviewer looks at the rows with the highest scores that were not judged yet, `per_refit` at a time, and says of each
-whether it is an anomaly; the detector is refitted with all verdicts so far. There are no labels at the start: until the
-first anomaly is found, detectors of this package are replaced by an isolation forest, because they learn from known
-anomalies. The forests of coniferest are forests without verdicts, so they are used from the start.
+whether it is an anomaly; the detector is refitted with all verdicts so far. There are no labels at the start. The
+forests of coniferest are forests without verdicts, so they are used from the start; an isolation forest chooses the
+first rows for detectors of this package. `DPLANEnsemble` learns from false alarms alone; for the others, which learn
+from known anomalies, the isolation forest goes on until one is found.
 """
 
 import time
+import warnings
 from typing import Any
 
 import numpy as np
@@ -15,11 +17,14 @@ from numpy.typing import NDArray
 from dplan.benchmark.methods import create
 from dplan.benchmark.rivals import RIVALS
 from dplan.datasets.reviews import ReviewTable
+from dplan.exceptions import NoLabelsWarning
 
 __all__ = ["CHECKPOINTS", "VERDICTS", "review"]
 
 CHECKPOINTS = (20, 50, 100, 300)
 VERDICTS = CHECKPOINTS[-1]
+
+_FROM_FALSE_ALARMS = (*RIVALS, "DPLANEnsemble")  # learn before the first anomaly is found
 
 
 def review(
@@ -73,7 +78,7 @@ def review(
         verdicts[batch] = np.where(anomalous[batch], 1, -1)
         if len(judged) == most or (verdicts > 0).sum() == anomalous.sum():
             break
-        if learns and ((verdicts > 0).any() or start is detector):
+        if learns and ((verdicts > 0).any() or method in _FROM_FALSE_ALARMS):
             scores = _fit_and_score(detector, X, verdicts, clock)
             refits += 1
     finds = (1 + np.flatnonzero(anomalous[judged])).tolist()
@@ -92,7 +97,9 @@ def _fit_and_score(
     detector: Any, X: NDArray[np.floating], verdicts: NDArray[np.int64], clock: dict[str, float]
 ) -> NDArray[np.float64]:
     started = time.perf_counter()
-    detector.fit(X, verdicts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoLabelsWarning)
+        detector.fit(X, verdicts)
     fitted = time.perf_counter()
     scores: NDArray[np.float64] = detector.anomaly_score(X)
     clock["fit_seconds"] += fitted - started

@@ -15,7 +15,7 @@ from dplan._kernels.perceptron import Floats
 from dplan._kernels.trees import Trees, sum_of_leaves
 from dplan.detectors._members import Member, grown_forest, standardised
 
-_NOISE = 0.1  # variance of a verdict of average confidence, relative to that of a score
+_NOISE = 0.3  # variance of a verdict of average confidence, relative to that of a score
 # Of a known anomaly, in units of the distance from the median to the 0.9 quantile; that of a checked normal row is 0.
 _SUSPICION = 8.0
 

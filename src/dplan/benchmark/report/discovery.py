@@ -27,9 +27,10 @@ def discovery_chapter(results: Results) -> Iterator[Block]:
     cells = results.select("discovery")
     yield Paragraph(
         "A reviewer judges the rows with the highest scores that were not judged yet, and the detector learns from "
-        "the verdicts. There are no labels at the start: until the first anomaly is found, our detectors are replaced "
-        "by an isolation forest. Of the paper's data sets, at most 10,000 rows with 2 % anomalies of one class are "
-        "drawn for each seed."
+        "the verdicts. There are no labels at the start: an isolation forest chooses the first rows for our detectors. "
+        "DPLANEnsemble and the forests of coniferest learn from the first verdicts on; for other detectors, the "
+        "isolation forest goes on until the first anomaly is found. Of the paper's data sets, at most 10,000 rows "
+        "with 2 % anomalies of one class are drawn for each seed."
     )
     for per_refit in sorted({cell["x"] for cell in cells}, reverse=True):
         own = [cell for cell in cells if cell["x"] == per_refit]
