@@ -33,7 +33,7 @@ ifeq ($(shell uname -m),x86_64)
 	NUMBA_CPU_NAME=nehalem NUMBA_CPU_FEATURES= $(BIN)/python -m pytest -q tests/kernels
 endif
 
-# MLflow and Spark, which are large and need an older pyarrow, in an environment of their own; Spark needs Java.
+# MLflow, Spark and Ray, which are large and need an older pyarrow, in an environment of their own; Spark needs Java.
 test-integrations: .venv-integrations/.ready
 	.venv-integrations/bin/python -m pytest -W default tests/integrations
 
