@@ -25,6 +25,7 @@ def with_checked_rows(name):
     return own(**QUICK[name].get_params())
 
 
+OF_NEW_ROWS = "contamination is a share of rows like the training rows, not of the training rows themselves"
 NAMES = [name for name in QUICK if name == type(QUICK[name]).__name__]
 
 
@@ -32,11 +33,9 @@ def expected_failures(estimator):
     """Return the checks that a detector fails on purpose."""
     checked, boosted = isinstance(estimator, SomeChecked), isinstance(estimator, BoostedBaseline)
     reason = None
-    if isinstance(estimator, DPLANEnsemble):
+    if isinstance(estimator, DPLANEnsemble) and not checked:
         # Rows that it keeps as neighbours score lower than new rows like them. The threshold is right for new rows.
-        reason = (
-            "contamination is a share of rows like the training rows, not of the training rows themselves"
-        )
+        reason = OF_NEW_ROWS
     elif boosted and checked:
         reason = "the rows that the check takes for outliers were said to be normal"
     outliers = {"check_outliers_train": reason, "check_outliers_fit_predict": reason}
@@ -49,5 +48,9 @@ def expected_failures(estimator):
 @parametrize_with_checks(
     [*QUICK.values(), *map(with_checked_rows, NAMES)], expected_failed_checks=expected_failures
 )
-def test_scikit_learn_conventions(estimator, check):
+def test_scikit_learn_conventions(request, estimator, check):
+    of_outliers = check.func.__name__ in ("check_outliers_train", "check_outliers_fit_predict")
+    if of_outliers and isinstance(estimator, DPLANEnsemble) and isinstance(estimator, SomeChecked):
+        # With some checked rows the share may happen to be the same.
+        request.applymarker(pytest.mark.xfail(reason=OF_NEW_ROWS, strict=False))
     check(estimator)
