@@ -19,9 +19,8 @@ from dplan.serving.scoring import Scored, score
 
 __all__ = ["BATCHES_AT_ONCE", "Batcher", "QueueFullError"]
 
-BATCHES_AT_ONCE = min(
-    2, joblib.cpu_count()
-)  # more would wait for each other: a third of the time is Python's
+# More would wait for each other: a third of the time is Python's.
+BATCHES_AT_ONCE = min(2, joblib.cpu_count())
 _ENOUGH_ROWS = 1_000  # from here on, twice the rows take twice the time
 
 Results = Sequence[Scored | Exception]
