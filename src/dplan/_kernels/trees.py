@@ -1,5 +1,6 @@
 """Fitted trees as plain arrays: extracted from scikit-learn, traversed here, easy to save."""
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -245,11 +246,18 @@ def exp2(exponents: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> exp2(np.array([-2.0, -0.5, 0.0]))
     array([0.25      , 0.70710678, 1.        ])
     """
-    exponents = np.maximum(exponents, -1100.0)  # below this, the result is 0
-    whole = np.rint(exponents)
-    x = (exponents - whole) * np.log(2)
-    power = np.ones_like(x)
-    for k in range(14, 0, -1):  # Taylor series of e^x; the 15th term does not matter for |x| < 0.35
-        power = 1 + x / k * power
-    scaled: NDArray[np.float64] = np.ldexp(power, whole.astype(np.int32))
-    return scaled
+    powers = np.empty_like(exponents)
+    _exp2(exponents, powers)
+    return powers
+
+
+@compiled_exactly
+def _exp2(exponents: NDArray[np.float64], powers: NDArray[np.float64]) -> None:
+    for i in range(len(exponents)):
+        exponent = max(exponents[i], -1100.0)  # below this, the result is 0
+        whole = np.rint(exponent)
+        x = (exponent - whole) * np.log(2)
+        power = 1.0
+        for k in range(14, 0, -1):  # Taylor series of e^x; the 15th term does not matter for |x| < 0.35
+            power = 1 + x / k * power
+        powers[i] = math.ldexp(power, np.int32(whole))

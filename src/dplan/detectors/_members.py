@@ -1,6 +1,6 @@
 """The members of an ensemble: agents and explorers, their fitted state, scale and weight."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -223,17 +223,15 @@ def separation(anomalies: NDArray[np.float64], others: NDArray[np.float64]) -> f
     return float(below.mean()) / len(others) - 1
 
 
-def weighted_sum(scores: Iterable[NDArray[np.float64]], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def weighted_sum(scores: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Add up the weighted scores of members in order: not a matrix product, whose rounding depends on other rows.
 
     Examples
     --------
-    >>> weighted_sum([np.array([1.0, 2.0]), np.array([10.0, 20.0])], np.array([1.0, 0.5]))
+    >>> weighted_sum(np.array([[1.0, 2.0], [10.0, 20.0]]), np.array([1.0, 0.5]))
     array([ 6., 12.])
     """
-    total: NDArray[np.float64] = np.zeros(())
-    for own, weight in zip(scores, weights, strict=True):
-        total = total + weight * own
+    total: NDArray[np.float64] = np.add.accumulate(weights[:, np.newaxis] * scores, axis=0)[-1]
     return total
 
 
@@ -299,7 +297,7 @@ def explored(explorers: Explorers, known: Floats, reference: Floats) -> Explored
 
     def rarity(scores: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
         factors = [share / member.spread for share, member in zip(EXPLORERS.values(), members, strict=True)]
-        return weighted_sum(scores, np.array(factors))
+        return weighted_sum(np.array(scores), np.array(factors))
 
     # Explorers see no labels, so known anomalies are a fair sample of what they find. Even if they find none of these,
     # there may be unknown ones that they do find.

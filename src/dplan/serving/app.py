@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import joblib
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -19,17 +21,20 @@ from starlette.types import ASGIApp
 
 from dplan._version import __version__
 from dplan.serving import openapi, protocols
-from dplan.serving.batching import BATCHES_AT_ONCE, QueueFullError
+from dplan.serving.batching import QueueFullError
 from dplan.serving.gate import DISCONNECTED, Gate, error_response, json_response, log
 from dplan.serving.metrics import Metrics
 from dplan.serving.models import Limits, Models, Served
 from dplan.serving.rows import Rows, Table, TooManyRowsError
-from dplan.serving.scoring import INVALID, Scored, explain
+from dplan.serving.scoring import INVALID, Scored, explain, score
 
 __all__ = ["Service"]
 
-_LARGE = 1 << 15  # bytes: larger bodies are parsed in a thread, so that small requests need not wait
-_DISCARDED = 4  # times the largest body
+# Bytes. Larger bodies are parsed in threads, so that small requests need not wait, and scored by the same threads: they
+# gain nothing from being put together with others. More threads would wait for each other, as parsing is Python's.
+_LARGE = 1 << 15
+_LARGE_AT_ONCE = min(2, joblib.cpu_count())
+_DISCARDED = _WAITING = 4  # times the largest body
 _REFRESH_SECONDS = 1.0
 
 
@@ -59,10 +64,9 @@ class Service:
         self, source: Path, limits: Limits, *, token: str | None = None, local: bool = False
     ) -> None:
         self.limits = limits
-        # Large bodies are parsed one after the other; several threads would take turns, and all finish late.
-        self._parsing, self._explaining = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
-        self._scoring = ThreadPoolExecutor(BATCHES_AT_ONCE)
-        self._rows_explaining = 0
+        self._scoring, self._explaining = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+        self._scoring_large = ThreadPoolExecutor(_LARGE_AT_ONCE)
+        self._rows_explaining = self._bytes_waiting = 0
         self._metrics = Metrics(lambda: self.models.current)
         self.models = Models(source, limits, self._scoring, self._metrics.scored)
         self.refresh()
@@ -118,7 +122,7 @@ class Service:
         watching.cancel()
         with suppress(asyncio.CancelledError):
             await watching
-        for pool in (self._parsing, self._scoring, self._explaining):
+        for pool in (self._scoring, self._scoring_large, self._explaining):
             pool.shutdown()
 
     async def score(self, request: Request) -> Response:
@@ -205,21 +209,24 @@ class Service:
         layout, note = served.batcher.layout, request.scope["dplan"]
         note.model = served.name
 
+        content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
         def rows_of(body: bytes) -> Rows:
-            if (
-                csv
-                and request.headers.get("content-type", "").partition(";")[0].strip().lower() == "text/csv"
-            ):
-                return layout.read_csv(body)
-            decoder = layout.decoder if csv and not explained else None
-            return layout.read(read(protocols.json_of(body, decoder, or_csv=csv)), exactly=explained)
+            if csv and content_type == "text/csv":
+                rows = layout.read_csv(body)
+            else:
+                decoder = layout.decoder if csv and not explained else None
+                rows = layout.read(read(protocols.json_of(body, decoder, or_csv=csv)), exactly=explained)
+            note.rows = rows.height
+            return rows
 
         try:
             body = await _body(request, self.limits)
-            small, loop = len(body) <= _LARGE, asyncio.get_running_loop()
-            rows = rows_of(body) if small else await loop.run_in_executor(self._parsing, rows_of, body)
-            note.rows = rows.height
-            found = await (self._explain(served, rows) if explained else served.batcher.score(rows))
+            if len(body) > _LARGE:
+                found = await self._large(served, body, rows_of, explained)
+            else:
+                rows = rows_of(body)
+                found = await (self._explain(served, rows) if explained else served.batcher.score(rows))
         except protocols.MalformedError as error:
             return error_response(400, str(error))
         except TooManyRowsError as error:
@@ -231,6 +238,25 @@ class Service:
         except ClientDisconnect:
             return error_response(DISCONNECTED, "the client has left")
         return json_response(response(served, found))
+
+    async def _large(
+        self, served: Served, body: bytes, rows_of: Callable[[bytes], Rows], explained: bool
+    ) -> Scored:
+        """Parse and score a request in one of the threads for large ones."""
+        if self._bytes_waiting and self._bytes_waiting + len(body) > _WAITING * self.limits.body:
+            raise QueueFullError
+        run = partial(asyncio.get_running_loop().run_in_executor, self._scoring_large)
+        self._bytes_waiting += len(body)
+        try:
+            if explained:
+                return await self._explain(served, await run(rows_of, body))
+            (found,) = await run(lambda: score(served.batcher.layout, [rows_of(body)]))
+        finally:
+            self._bytes_waiting -= len(body)
+        if isinstance(found, Exception):
+            raise found
+        self._metrics.scored(served.name, [found])
+        return found
 
     async def _explain(self, served: Served, rows: Rows) -> Scored:
         """Explain rows in a thread of their own, because that takes long; scoring goes on."""

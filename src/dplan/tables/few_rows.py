@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dplan._kernels.compile import compiled_exactly
 from dplan._kernels.perceptron import Floats
 from dplan.tables.columns import LIMIT, Column
 from dplan.tables.conversion import check_values
@@ -48,7 +48,7 @@ class FewRows:
         numbers = [column for column in columns if _is_number(column)]
         others = [column for column in columns if not _is_number(column) and column.kind != "dropped"]
         self.numbers, self.texts = [column.name for column in numbers], [column.name for column in others]
-        self._scaling = np.array([column.scaling() for column in numbers]).reshape(-1, 3).T
+        self._scaling = np.array([column.scaling() for column in numbers]).reshape(-1, 3).T.copy()
         self._fill = np.array([column.fill[0] for column in numbers])
         self._are_numbers = np.repeat(
             [_is_number(column) for column in columns], [column.width for column in columns]
@@ -81,16 +81,30 @@ class FewRows:
         return features
 
     def _scaled(self, numbers: NDArray[np.float64]) -> Floats:
-        # The same steps as in `columns.scale`.
-        if np.isinf(numbers).any():
+        scaled = np.empty(numbers.shape, dtype=np.float32)
+        if not _scale(numbers, self._scaling, self._fill, scaled):
             for name, values in zip(self.numbers, numbers.T, strict=True):
                 check_values(pl.Series(name, values))
-        factor, shift, span = self._scaling
-        with np.errstate(over="ignore"):
-            scaled: NDArray[Any] = (numbers * factor - shift) / span
-        np.clip(scaled, -LIMIT, LIMIT, out=scaled)
-        np.copyto(scaled, self._fill, where=np.isnan(numbers))
-        return scaled.astype(np.float32)
+        return scaled
+
+
+@compiled_exactly
+def _scale(
+    numbers: NDArray[np.float64], scaling: NDArray[np.float64], fill: NDArray[np.float64], out: Floats
+) -> bool:
+    """Scale with the same steps as `columns.scale`; return whether no value was infinite.
+
+    One kernel, because between NumPy's steps this thread would wait for others that are reading requests.
+    """
+    n_wrong = 0
+    for row in range(numbers.shape[0]):
+        for column in range(numbers.shape[1]):
+            value = numbers[row, column]
+            n_wrong += abs(value) == np.inf
+            scaled = (value * scaling[0, column] - scaling[1, column]) / scaling[2, column]
+            scaled = min(max(scaled, -LIMIT), LIMIT)
+            out[row, column] = fill[column] if np.isnan(value) else scaled
+    return n_wrong == 0
 
 
 def _is_number(column: Column) -> bool:
