@@ -260,4 +260,4 @@ def _exp2(exponents: NDArray[np.float64], powers: NDArray[np.float64]) -> None:
         power = 1.0
         for k in range(14, 0, -1):  # Taylor series of e^x; the 15th term does not matter for |x| < 0.35
             power = 1 + x / k * power
-        powers[i] = math.ldexp(power, np.int32(whole))
+        powers[i] = math.ldexp(power, np.int32(whole))  # type: ignore[arg-type]  # numba needs this width

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import config_context
 from threadpoolctl import threadpool_limits
 
 from dplan._kernels.forest import average_path_length, grow, new_forest
@@ -23,6 +22,8 @@ KINDS = {"slow": 0.075, "fast": 0.075, "boosted": 0.25, "randomised": 0.6}
 
 # How many agents of each kind there are for each of `n_agents`. Randomised trees gain most from numbers, and are cheap.
 REPEATS = {"slow": 1, "fast": 1, "boosted": 1, "randomised": 2}
+
+BOOSTED_LEAVES = 31  # of a boosted tree, at most
 
 # A randomised tree learns from all verdicts and this many unlabelled rows per known anomaly: so few that only some
 # trees see a hidden anomaly, and many such trees that every unlabelled row is seen by some.
@@ -80,13 +81,19 @@ class Verdicts(NamedTuple):
 
 
 def boosted_trees(
-    rows: Floats, known: NDArray[np.bool_], weights: Weights | None, n_trees: int, rng: np.random.Generator
+    rows: Floats,
+    known: NDArray[np.bool_],
+    weights: Weights | None,
+    n_trees: int,
+    n_leaves: int,
+    rng: np.random.Generator,
 ) -> Trees:
     """Fit boosted trees to the log odds of being a known anomaly; each split sees some of the columns."""
     from dplan.detectors._boosting import BoostedClassifier  # here, because scoring does not need it
 
     model = BoostedClassifier(
         max_iter=n_trees,
+        max_leaf_nodes=n_leaves,
         l2_regularization=1.0,  # as in BoostedBaseline, and for the same reason
         max_features=0.3,
         early_stopping=False,  # it would hold out some of the few labelled anomalies
@@ -105,27 +112,25 @@ def randomised_trees(
     Leaves are the shares of known anomalies if they weigh as much as all other rows. This is bagging for positive and
     unlabelled rows (Mordelet and Vert, 2014).
     """
-    from sklearn.tree import ExtraTreeClassifier  # here, because scoring does not need it
+    from dplan.detectors._randomised import randomised_tree  # here, because scoring does not need it
 
     known, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
     n_anomalies = max(int((labels > 0).sum()), _FEWEST_ANOMALIES)
     n_drawn = min(_UNLABELLED_PER_ANOMALY * n_anomalies, len(unlabelled))
     # Unlabelled rows together weigh the same in each tree, however few are drawn.
     scale = len(unlabelled) / n_drawn
+    n_columns = rows.shape[1]
+    # Few columns per split are better on small tables, many on wide ones.
+    few, many = max(1, int(np.sqrt(n_columns))), max(1, int(0.3 * n_columns))
+    random_state = np.random.RandomState()
     trees = []
     for tree in range(n_trees):
         chosen = np.concatenate([known, rng.choice(unlabelled, n_drawn)])
         own = weights[chosen] * np.where(labels[chosen] == 0, scale, 1.0)
-        model = ExtraTreeClassifier(
-            # Few columns per split are better on small tables, many on wide ones.
-            max_features="sqrt" if tree % 2 else 0.3,
-            min_samples_leaf=2,
-            random_state=int(rng.integers(2**31)),
+        random_state.seed(int(rng.integers(2**31)))
+        nodes = randomised_tree(
+            rows[chosen], labels[chosen] > 0, own, few if tree % 2 else many, random_state
         )
-        # Rows are checked already, and checking them again takes longer than growing a tree.
-        with config_context(assume_finite=True, skip_parameter_validation=True):
-            model.fit(rows[chosen], labels[chosen] > 0, own, check_input=False)
-        nodes = model.tree_
         is_leaf = nodes.children_left < 0
         trees.append(
             one_tree(

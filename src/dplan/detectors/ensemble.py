@@ -26,6 +26,7 @@ from dplan.detectors._fitted_ensemble import FittedEnsemble, agent_sizes, stack_
 from dplan.detectors._isolation import labelled_or_pseudo_anomalies
 from dplan.detectors._judged_forest import judged_members
 from dplan.detectors._members import (
+    BOOSTED_LEAVES,
     REPEATS,
     Explored,
     Explorers,
@@ -53,11 +54,10 @@ _SPEEDS: dict[str, dict[str, Any]] = {
     "fast": {"sampler": "uniform", "momentum": 0.95, "gradient_decay": 0.9, "l2": 0.003},
 }
 
-# Unlabelled rows per tree agent: few enough that hidden anomalies matter little.
-_TREE_ROWS = 5_000
+_TREE_ROWS = 5_000  # unlabelled rows per tree agent: so few that hidden anomalies matter little
 
-# An agent that continues knows most things already: of its steps after the first ones, it takes one in so many. The
-# trees that are not part of the ensemble are as many fewer.
+# An agent that continues knows most things already: of its steps after the first ones, it takes one in so many. Boosted
+# trees have as many fewer leaves then, and there are as many fewer trees that are not part of the ensemble.
 _CONTINUED = 4
 
 # Among the rows that trees and explorers take for normal, checked rows are repeated: each counts as much as this many
@@ -186,9 +186,7 @@ class DPLANEnsemble(FittedEnsemble):
         self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator, earlier: Sequence[Floats]
     ) -> Indices:
         """Train all members, network agents from earlier weights if given; return the indices of the neighbours."""
-        anomalies, checked, unlabelled = (
-            np.flatnonzero(found) for found in (labels > 0, labels < 0, labels == 0)
-        )
+        anomalies, checked, unlabelled = map(np.flatnonzero, (labels > 0, labels < 0, labels == 0))
         cold = len(anomalies) == 0
         if cold:
             anomalies, unlabelled = labelled_or_pseudo_anomalies(self._arrange(X), labels, rng)
@@ -254,7 +252,8 @@ class DPLANEnsemble(FittedEnsemble):
             found = exploring.result()
             cleaned = cleaning if job.kind == "randomised" else None
             rows = cleaned.result() if cleaned else np.arange(len(found.reference))
-            trees = self._trees(job.kind, int(self.n_rounds), verdicts, found, rows, job.rng)
+            n_leaves = -(-BOOSTED_LEAVES // (_CONTINUED if earlier else 1))
+            trees = self._trees(job.kind, int(self.n_rounds), verdicts, found, rows, job.rng, n_leaves)
             return standardised(job.kind, None, trees, sum_of_leaves(trees, found.reference))
         known = np.concatenate([verdicts.anomalies, verdicts.checked])
         labels = np.repeat([1, -1], [len(verdicts.anomalies), len(verdicts.checked)])
@@ -311,6 +310,7 @@ class DPLANEnsemble(FittedEnsemble):
         found: Explored,
         allowed: Indices,
         rng: np.random.Generator,
+        n_leaves: int = BOOSTED_LEAVES,
     ) -> Trees:
         """Train the trees of one agent; their unlabelled rows, some of the allowed ones, are explored already."""
         drawn = some_of(allowed, _TREE_ROWS, rng)
@@ -321,7 +321,7 @@ class DPLANEnsemble(FittedEnsemble):
         if kind == "randomised":
             return randomised_trees(rows, labels, weights, n_trees, rng)
         weigh = self._confidence is not None
-        return boosted_trees(rows, labels > 0, weights if weigh else None, n_trees, rng)
+        return boosted_trees(rows, labels > 0, weights if weigh else None, n_trees, n_leaves, rng)
 
     def _agent(self, kind: str, callback: Callback, continues: bool) -> DPLAN:
         n_learning = max(0, int(self.n_steps) - int(self.warmup_steps))
