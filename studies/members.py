@@ -4,14 +4,16 @@
 
 One ensemble is fitted per task; its members are then put together in other ways, on three collections: ADGym's tables
 (seeds 1 to 3), KEEL's (100 to 102) and the paper's 13 data sets (100 and 101). A second ensemble has no first round of
-randomised trees, so the others learn from all unlabelled rows. Every measurement is one line of
-`studies/records/members.jsonl`; what is there is not measured again. The weights of the kinds were chosen by looking at
-these figures, so this is a study and no test; the paper's seeds 0 to 9 were not looked at.
+randomised trees, so the others learn from all unlabelled rows; the neighbours of a third see no ranks. Every
+measurement is one line of `studies/records/members.jsonl`; what is there is not measured again. The weights of the
+kinds were chosen by looking at these figures, so this is a study and no test; the paper's seeds 0 to 9 were not looked
+at.
 """
 
 import argparse
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +23,7 @@ import dplan
 from dplan.benchmark.suites import PAPER_DATASETS
 from dplan.datasets import adgym, keel, load, scenario
 from dplan.datasets.scenario_ids import scenarios
-from dplan.detectors._members import EXPLORERS, KINDS
+from dplan.detectors._members import EXPLORERS, shares_of_kinds
 from dplan.metrics import RankedScores
 from studies import recording
 
@@ -60,36 +62,39 @@ def tasks() -> Iterator[tuple[str, str, int, int, Any]]:
                     )
 
 
-def arms(members: Scores, trust: float, exploration: float) -> Iterator[tuple[str, Scores]]:
+def arms(members: Scores, n_labels: int, trust: float, exploration: float) -> Iterator[tuple[str, Scores]]:
     """Yield the scores of the ensemble as it is, without each kind of member, and of each kind alone."""
+    shares = shares_of_kinds(n_labels)
     n_networks = 2 * dplan.DPLANEnsemble().n_agents
     networks, trees = members[:, :n_networks], members[:, n_networks:-2]
     boosted = np.arange(trees.shape[1]) % 3 == 0  # one boosted agent, then two of randomised trees, and so on
     kinds = dict(
-        zip(KINDS, (networks[:, ::2], networks[:, 1::2], trees[:, boosted], trees[:, ~boosted]), strict=True)
+        zip(shares, (networks[:, ::2], networks[:, 1::2], trees[:, boosted], trees[:, ~boosted]), strict=True)
     )
     mean = {kind: own.mean(axis=1) for kind, own in kinds.items()}
     explored = members[:, -2:] @ np.array(list(EXPLORERS.values()))
 
     def agents(*without: str) -> Scores:
-        kept = {kind: weight for kind, weight in KINDS.items() if kind not in without}
+        kept = {kind: weight for kind, weight in shares.items() if kind not in without}
         total: Scores = sum((weight * mean[kind] for kind, weight in kept.items()), np.zeros(()))
         return total / sum(kept.values())
 
     yield "as it is", agents() + exploration * trust * explored
-    for kind in KINDS:
+    for kind in shares:
         yield f"without {kind}", agents(kind) + exploration * trust * explored
         yield f"{kind} alone", mean[kind]
     yield "without networks", agents("slow", "fast") + exploration * trust * explored
     yield (
         "one agent of each kind",
-        sum(KINDS[kind] * own[:, 0] for kind, own in kinds.items()) + (exploration * trust * explored),
+        sum(shares[kind] * own[:, 0] for kind, own in kinds.items()) + (exploration * trust * explored),
     )
     yield "without explorers", agents()
     yield "explorers alone", explored
+    forest = members[:, -2:] @ np.array([5 / 6, 1 / 6])
+    yield "isolation forest with a sixth of the explorers' weight", agents() + exploration * trust * forest
     yield "explorers trusted everywhere", agents() + exploration * explored
     yield "explorers twice as heavy", agents() + 2 * exploration * trust * explored
-    one_sided = sum(weight * np.logaddexp(0, 2 * mean[kind]) / 2 for kind, weight in KINDS.items())
+    one_sided = sum(weight * np.logaddexp(0, 2 * mean[kind]) / 2 for kind, weight in shares.items())
     yield "one-sided agents", one_sided + exploration * trust * explored
 
 
@@ -117,9 +122,15 @@ def measure() -> None:
             detector = dplan.DPLANEnsemble(random_state=seed).fit(task.X, task.y)
             members = detector._member_scores(detector._arrange(np.ascontiguousarray(task.X_test)))
             once = OneRound(random_state=seed).fit(task.X, task.y).anomaly_score(task.X_test)
+            with patch("dplan.detectors._members.column_quantiles", lambda rows: rows[:0]):
+                unranked = dplan.DPLANEnsemble(random_state=seed).fit(task.X, task.y)
         trust = float(detector.member_weights_[-2:].sum()) / detector.exploration
         place = {"collection": collection, "table": table, "seed": seed, "labels": n_labels}
-        found = [*arms(members, trust, detector.exploration), ("without a first round of trees", once)]
+        found = [
+            *arms(members, n_labels, trust, detector.exploration),
+            ("without a first round of trees", once),
+            ("neighbours without ranks", unranked.anomaly_score(task.X_test)),
+        ]
         recording.add(RECORDS, [{**place, "arm": name, **measured(task, scores)} for name, scores in found])
 
 

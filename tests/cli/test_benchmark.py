@@ -38,6 +38,18 @@ def test_run_and_report(dplan, tmp_path):
     assert (tmp_path / "out" / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
+def test_a_review_ends_after_the_verdicts_asked_for(dplan, tmp_path):
+    options = ("--dataset", "covertype-mini", "-m", "LogisticBaseline", "--runs", "1", "--per-refit", "10")
+    ran = dplan("run", "discovery", *options, "--verdicts", "30", "-o", "out")
+    assert ran.exit_code == 0, ran.output
+    cells = [record for record in read_journal(tmp_path / "out") if record["kind"] == "cell"]
+    assert {cell["verdicts"] for cell in cells} == {30}
+    assert {tuple(cell["found"]) for cell in cells} == {("20",)}
+    other = dplan("run", "discovery", *options, "--verdicts", "50", "-o", "out")
+    assert other.exit_code == 1
+    assert 'were {"n_verdicts": 30}, now {"n_verdicts": 50}' in other.output
+
+
 def test_the_journal_says_how_it_was_made(tmp_path):
     command = [sys.executable, "-m", "dplan", "benchmark", *SMALL, "-o", "out"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)

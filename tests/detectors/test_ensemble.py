@@ -10,10 +10,17 @@ from sklearn.metrics import roc_auc_score
 import dplan
 from dplan import DPLANEnsemble
 from dplan._kernels import perceptron
-from dplan._kernels.neighbours import sample_sizes
+from dplan._kernels.neighbours import sample_sizes, spread_out
 from dplan._kernels.trees import sum_of_leaves, sums_of_leaves
 from dplan.detectors._fitted_ensemble import stack_networks, unstack_networks
-from dplan.detectors._members import KINDS, agent_weights, randomised_trees, separation, standardised
+from dplan.detectors._members import (
+    agent_weights,
+    member_weights,
+    randomised_trees,
+    separation,
+    shares_of_kinds,
+    standardised,
+)
 from dplan.detectors._verdicts import balanced_weights
 
 FEW = {"n_steps": 3000, "warmup_steps": 1000, "n_rounds": 20, "n_trees": 30, "random_state": 0}
@@ -55,7 +62,8 @@ def test_the_score_is_the_weighted_sum_of_standardised_members(fitted):
     values = perceptron.outputs(fitted.weights_, fitted.layer_sizes_, rows)
     scores = [values[:, 2 * i + 1] for i in range(4)]
     assert fitted.neighbours_.shape == (4, 124, 5)  # a quarter of 1,984 unlabelled rows
-    near = np.mean([cdist(rows, sample).min(axis=1) for sample in fitted.neighbours_], axis=0)
+    spread = spread_out(fitted.column_quantiles_, rows)
+    near = np.mean([cdist(spread, sample).min(axis=1) for sample in fitted.neighbours_], axis=0)
     mean_length = sum_of_leaves(fitted.forest_, rows) / 30
     isolated = 2 ** (-mean_length / fitted.average_path_length_)
     wide = np.column_stack([rows, near, isolated]).astype(np.float32)
@@ -67,8 +75,8 @@ def test_the_score_is_the_weighted_sum_of_standardised_members(fitted):
     assert fitted.member_weights_[:-2].sum() == pytest.approx(1)
     assert set(range(7)) >= set(fitted.trees_.features) >= {5, 6}  # trees see what explorers found
     near, isolated = fitted.member_weights_[-2:]
-    assert near == pytest.approx(5 * isolated)
-    assert 0.5 * 0.3 <= near + isolated <= 0.3 + 1e-9
+    assert isolated == 0
+    assert 0.5 * 0.35 <= near <= 0.35 + 1e-9
 
 
 @pytest.mark.parametrize("n_unlabelled", [1, 2, 3, 5, 17, 1000, 4095, 4096, 10**6])
@@ -108,14 +116,14 @@ def test_neighbours_see_rare_combinations_of_common_values():
     assert isolated < 0.9
 
 
-def test_the_forest_sees_small_differences_next_to_extreme_values():
+def test_explorers_see_small_differences_next_to_extreme_values():
     rng = np.random.default_rng(0)
     X = rng.random((2500, 2))
     X[100:110, 0] = 1e6
     odd = np.arange(20, 40)
     X[odd, 0] = rng.uniform(5, 10, 20)
     near, isolated = explored(X, odd)
-    assert near < 0.9
+    assert near > 0.93  # by rank; scaled values are the same to 1e-5, and would give less than 0.9
     assert isolated > 0.95
 
 
@@ -176,9 +184,18 @@ def test_any_number_of_threads_gives_the_same_bytes(tmp_path):
 
 
 def test_kinds_have_fixed_shares_however_many_agents_there_are():
-    weights = agent_weights([*KINDS, *KINDS])
-    np.testing.assert_allclose(weights[:4] + weights[4:], list(KINDS.values()))
-    np.testing.assert_allclose(agent_weights(["slow", "fast", "slow"]), [0.25, 0.5, 0.25])
+    shares = shares_of_kinds(30)
+    weights = agent_weights([*shares, *shares], 30)
+    np.testing.assert_allclose(weights[:4] + weights[4:], list(shares.values()))
+    np.testing.assert_allclose(agent_weights(["slow", "fast", "slow"], 30), [0.25, 0.5, 0.25])
+
+
+def test_boosted_trees_count_more_the_more_anomalies_are_known():
+    boosted = [shares_of_kinds(n)["boosted"] for n in (1, 10, 100, 10_000)]
+    assert boosted == sorted(boosted)
+    assert boosted[0] < 0.05
+    assert 0.25 < boosted[-1] < 0.3
+    assert all(sum(shares_of_kinds(n).values()) == pytest.approx(1) for n in (1, 10, 100))
 
 
 def randomised(X, labels, n_trees=60):
@@ -239,6 +256,15 @@ def test_explorers_count_less_where_known_anomalies_are_not_rare():
     assert exploration_of(X, y) > 0.9  # they stand aside
     X[:40, :2] = 0
     assert exploration_of(X, y) == pytest.approx(0.5)  # but never less than half, for unknown kinds
+
+
+def test_explorers_count_less_the_more_verdicts_there_are():
+    few, many, no_checked = (
+        member_weights(["slow"], *counts, 0.3) for counts in ((1, 50, 50), (1, 50, 150), (0, 200, 0))
+    )
+    assert few[-2:].sum() == pytest.approx(0.3)
+    assert many[-2:].sum() == pytest.approx(0.3 / 4)
+    assert no_checked[-2:].sum() == pytest.approx(0.3)  # known anomalies alone do not replace explorers
 
 
 def test_checked_rows_and_rows_like_them_are_no_longer_rare():

@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from dplan import DPLANEnsemble
+from dplan._kernels.neighbours import spread_out
 from dplan.tables import fit_table, from_table
 from tests.detectors.quick import QUICK
 
@@ -44,7 +45,7 @@ def test_a_percentile_is_the_percentage_of_unlabelled_rows_with_a_lower_score(na
     scores, percentiles = detector.anomaly_score(X), detector.percentile(X)
     others = scores[20:]
     if name == "DPLANEnsemble":
-        rows = detector._arrange(X)
+        rows = spread_out(detector.column_quantiles_, detector._arrange(X))
         kept = {row.tobytes() for row in detector.neighbours_.reshape(-1, 4)}
         others = np.array([scores[i] for i in range(20, 800) if rows[i].tobytes() not in kept])
         assert len(others) == 780 - 4 * 48

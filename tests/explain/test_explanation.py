@@ -116,14 +116,14 @@ def test_neighbours_are_explained_for_any_number_of_rows(n_rows):
     background[:5] = neighbours[0, :5]  # at a distance of zero
     rows[0] = 50.0  # far outside
     groups = np.array([0, 1, 0, 2])
-    fast = neighbour_changes(neighbours, 2.0, rows, background, groups, 3)
+    fast = neighbour_changes(neighbours, rows, background, groups, 3)
     for i in (0, n_rows // 2, n_rows - 1):
         for feature in range(3):
             replaced = groups == feature
-            first_in = 2 * mean_nearest_distance(neighbours, np.where(replaced, rows[i], background)).mean()
-            first_in -= 2 * mean_nearest_distance(neighbours, background).mean()
-            last_out = 2 * mean_nearest_distance(neighbours, np.where(replaced, background, rows[i])).mean()
-            last_out -= 2 * mean_nearest_distance(neighbours, rows[i : i + 1])[0]
+            first_in = mean_nearest_distance(neighbours, np.where(replaced, rows[i], background)).mean()
+            first_in -= mean_nearest_distance(neighbours, background).mean()
+            last_out = mean_nearest_distance(neighbours, np.where(replaced, background, rows[i])).mean()
+            last_out -= mean_nearest_distance(neighbours, rows[i : i + 1])[0]
             np.testing.assert_allclose(fast[:, i, feature], [first_in, last_out], atol=1e-4)
 
 

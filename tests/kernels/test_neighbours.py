@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from dplan._kernels.neighbours import mean_nearest_distance
+from dplan._kernels.neighbours import column_quantiles, mean_nearest_distance, spread_out
 
 pytestmark = pytest.mark.any_processor
 
@@ -37,3 +37,32 @@ def test_rows_need_not_be_contiguous():
     )
     expected = mean_nearest_distance(neighbours.copy(), rows[:, ::2].copy())
     np.testing.assert_array_equal(mean_nearest_distance(neighbours, rows[:, ::2]), expected)
+
+
+def test_half_its_rank_is_added_to_a_value():
+    rng = np.random.default_rng(0)
+    rows = rng.random((640, 3), dtype=np.float32)
+    rows[:, 1] = rng.integers(0, 2, 640)
+    rows[:, 2] **= 9  # most values are close together
+    quantiles = column_quantiles(rows)
+    assert quantiles.shape == (32, 3)
+    expected = rows + 0.25 * (
+        (quantiles[:, None] < rows).mean(axis=0) + (quantiles[:, None] <= rows).mean(axis=0)
+    )
+    spread = spread_out(quantiles, rows)
+    np.testing.assert_array_equal(spread, expected.astype(np.float32))
+    np.testing.assert_array_equal(
+        spread_out(quantiles, rows[:, ::-1])[0], spread_out(quantiles, rows[:1, ::-1])[0]
+    )
+    assert (
+        np.diff(np.quantile(spread[:, 2], [0.1, 0.5])) > 0.15 > np.diff(np.quantile(rows[:, 2], [0.1, 0.5]))
+    )
+    assert spread_out(quantiles[:0], rows) is rows
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 5, 31, 33])
+def test_quantiles_of_few_rows_are_values_of_theirs(n_rows):
+    rows = np.random.default_rng(0).random((n_rows, 2), dtype=np.float32)
+    quantiles = column_quantiles(rows)
+    assert np.isin(quantiles[:, 0], rows[:, 0]).all()
+    assert (np.diff(quantiles, axis=0) >= 0).all()

@@ -289,6 +289,10 @@ INVALID_ENSEMBLES = {
     ),
     "no neighbours": lambda d, t: t.update(neighbours_=t["neighbours_"][:, :0]),
     "neighbours of other columns": lambda d, t: t.update(neighbours_=t["neighbours_"][:, :, 1:].copy()),
+    "column quantiles of other columns": lambda d, t: t.update(
+        column_quantiles_=t["column_quantiles_"][:, 1:].copy()
+    ),
+    "no column quantiles": lambda d, t: t.update(column_quantiles_=t["column_quantiles_"][:0]),
     "neighbours in no samples": lambda d, t: t.update(neighbours_=t["neighbours_"][0]),
     "quantiles out of order": put("score_quantiles_", 500, 1e6),
     "too few quantiles": lambda d, t: t.update(score_quantiles_=t["score_quantiles_"][:-1]),

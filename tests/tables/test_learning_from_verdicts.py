@@ -14,7 +14,7 @@ from dplan import DPLANEnsemble
 from dplan.datasets import load
 from dplan.tables import fit_table, from_table, update_model
 
-SEEDS = (0, 1)
+SEEDS = range(6)  # one review alone says little: gains lie between 0.04 and 0.12
 N_ROWS, N_ANOMALIES, N_KNOWN, N_REVIEWED = 8_000, 360, 20, 250
 
 
@@ -87,26 +87,29 @@ def test_false_alarms_teach_as_much_as_thirty_copies_of_each_as_unlabelled_rows(
         labels = (np.arange(len(rows)) < len(finds)).astype(np.int64)
         copies = with_labels(review.features[rows], labels)
         qualities.append(review.quality(update_model(review.model, copies)))
-    assert gain(reviews, [review.after for review in reviews]) >= gain(reviews, qualities)
+    # As much: on one processor 0.088 against 0.086, and the difference has a standard error of 0.003.
+    assert gain(reviews, [review.after for review in reviews]) > gain(reviews, qualities) - 0.006
 
 
 def test_a_tenth_of_wrong_verdicts_does_not_undo_the_gain(reviews):
-    """It depends much on which verdicts are wrong, so this is a mean over three draws in each review."""
+    """It depends much on which verdicts are wrong, so this is a mean over two draws in each review."""
     qualities = []
     for review in reviews:
         found = []
-        for draw in range(3):
+        for draw in range(2):
             wrong = np.random.default_rng([review.seed, draw]).permutation(N_REVIEWED) < 0.1 * N_REVIEWED
             flipped = with_labels(review.features[review.top], np.where(wrong, -1, 1) * review.verdicts)
             found.append(review.quality(update_model(review.model, flipped)))
         qualities.append(np.mean(found))
-    assert gain(reviews, qualities) > 0.65 * gain(reviews, [review.after for review in reviews]) > 0.04
+    right = gain(reviews, [review.after for review in reviews])
+    assert right > 0.05
+    assert gain(reviews, qualities) > 0.75 * right
 
 
 def test_ten_updates_forget_nothing(reviews):
     """The verdicts arrive in ten parts, against a model fitted on all rows and all verdicts at once."""
     differences = []
-    for review in reviews[:1]:
+    for review in reviews[:3]:
         model = review.model
         for part in np.array_split(np.random.default_rng(review.seed).permutation(N_REVIEWED), 10):
             model = update_model(model, with_labels(review.features[review.top[part]], review.verdicts[part]))

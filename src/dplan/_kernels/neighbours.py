@@ -11,6 +11,10 @@ from dplan._kernels.tile import LANES, NO_FLOOR, NO_SHIFT, has_wide_registers, t
 # its class (LeSiNN: Pang, Ting, Albrecht, 2015).
 N_SAMPLES, SAMPLE_ROWS = 4, 256
 
+# Ranks among so many quantiles are added to columns scaled to [0, 1], with this weight. Steps are powers of two, so
+# they are exact.
+_N_QUANTILES, _RANK_WEIGHT = 32, 0.5
+
 _TOGETHER = 8 if has_wide_registers() else 4  # neighbours whose distances are summed at the same time
 _many, _one = tile(_TOGETHER, nearest=True), tile(1, nearest=True)
 
@@ -26,6 +30,58 @@ def sample_sizes(n_unlabelled: int) -> tuple[int, int]:
     n_rows = max(n_unlabelled // 4, 1)
     n_samples = min(N_SAMPLES, n_rows)
     return n_samples, min(SAMPLE_ROWS, n_rows // n_samples)
+
+
+def column_quantiles(rows: Floats) -> Floats:
+    """Return the values of each column that `spread_out` compares with, with shape (quantiles, columns).
+
+    Examples
+    --------
+    >>> column_quantiles(np.arange(64, dtype=np.float32)[:, None])[:3, 0]
+    array([1., 3., 5.], dtype=float32)
+    """
+    places = (2 * np.arange(_N_QUANTILES) + 1) * len(rows) // (2 * _N_QUANTILES)
+    return np.sort(rows, axis=0)[places]
+
+
+def spread_out(quantiles: Floats, rows: Floats) -> Floats:
+    """Return rows with its rank added to each value; without quantiles, the rows as they are.
+
+    A few extreme values leave the others of a scaled column close together. Ranks spread them out.
+
+    Examples
+    --------
+    >>> quantiles = np.array([[0.125], [0.125], [0.25], [1.0]], dtype=np.float32)
+    >>> spread_out(quantiles, np.array([[0.0], [0.125], [0.25], [9.0]], dtype=np.float32))[:, 0]
+    array([0.    , 0.25  , 0.5625, 9.5   ], dtype=float32)
+    """
+    if not len(quantiles):
+        return rows
+    return _spread_out(quantiles, np.ascontiguousarray(rows), np.float32(rank_step(quantiles)))
+
+
+def rank_step(quantiles: Floats) -> float:
+    """Return what each quantile below a value adds to it, and again each that is not above it."""
+    return _RANK_WEIGHT / (2 * len(quantiles))
+
+
+@compiled_exactly
+def _spread_out(quantiles: Floats, rows: Floats, step: np.float32) -> Floats:
+    n_rows, n_columns = rows.shape
+    spread = np.empty((n_rows, n_columns), dtype=np.float32)
+    counts = np.empty(n_columns, dtype=np.int32)
+    for i in range(n_rows):
+        own = rows[i]
+        counts[:] = 0
+        for k in range(len(quantiles)):
+            quantile = quantiles[k]
+            for column in range(n_columns):
+                counts[column] += np.int32(quantile[column] < own[column]) + np.int32(
+                    quantile[column] <= own[column]
+                )
+        for column in range(n_columns):
+            spread[i, column] = own[column] + step * np.float32(counts[column])
+    return spread
 
 
 def mean_nearest_distance(neighbours: Floats, rows: Floats) -> NDArray[np.float64]:

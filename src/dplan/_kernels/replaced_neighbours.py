@@ -15,14 +15,14 @@ _MOST_DISTANCES = 2**24  # limits memory: every row has a distance to every neig
 
 
 def neighbour_changes(
-    neighbours: Floats, weight: float, rows: Floats, background: Floats, feature_of: Indices, n_features: int
+    neighbours: Floats, rows: Floats, background: Floats, feature_of: Indices, n_features: int
 ) -> Changes:
-    """Return the changes of the weighted mean distance to the nearest row of each sample (samples, rows, columns)."""
+    """Return the changes of the mean distance to the nearest row of each sample (samples, rows, columns)."""
     changes = np.empty((2, len(rows), n_features))
     at_once = max(1, min(_ROWS_AT_ONCE, _MOST_DISTANCES // (neighbours.shape[0] * neighbours.shape[1])))
     for start in range(0, len(rows), at_once):
         some = slice(start, start + at_once)
-        changes[:, some] = weight * _changes(neighbours, rows[some], background, feature_of, n_features)
+        changes[:, some] = _changes(neighbours, rows[some], background, feature_of, n_features)
     return changes
 
 

@@ -52,6 +52,7 @@ class FittedEnsemble(ContinuingDetector):
         | {
             "trees_": TreeArrays(may_be_empty=True, n_more_columns=len(EXPLORERS)),
             "neighbours_": Array(shape=(None, None, COLUMNS)),
+            "column_quantiles_": Array(shape=(None, COLUMNS), optional=True),  # older ensembles have none
             "forest_": TreeArrays(lowest=0),
             "average_path_length_": Number(lowest=0),
             "member_medians_": Array(np.float64),
@@ -101,7 +102,7 @@ class FittedEnsemble(ContinuingDetector):
     def _member_scores(self, rows: Floats) -> NDArray[np.float64]:
         """Return the standardised scores of all members, with shape (rows, members)."""
         values = product.outputs(self.weights_, self.layer_sizes_, rows)[:, ANOMALOUS::N_ACTIONS]
-        explored = explore(Explorers(self.neighbours_, self.forest_, self.average_path_length_), rows)
+        explored = explore(self._explorers(), rows)
         n_tree_agents = len(self.member_weights_) - self._n_networks() - len(EXPLORERS)
         grown = sums_of_leaves(self.trees_, stacked(rows, explored), n_tree_agents)
         scores = [*values.T, *grown, *explored]
@@ -109,6 +110,10 @@ class FittedEnsemble(ContinuingDetector):
             np.stack(scores, axis=1) - self.member_medians_
         ) / self.member_scales_
         return standard
+
+    def _explorers(self) -> Explorers:
+        quantiles = getattr(self, "column_quantiles_", self.neighbours_[0, :0])
+        return Explorers(self.neighbours_, quantiles, self.forest_, self.average_path_length_)
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
         return weighted_sum(self._member_scores(rows).T, self.member_weights_)
@@ -137,7 +142,10 @@ class FittedEnsemble(ContinuingDetector):
             StackedTreesTerm(
                 self.trees_,
                 np.repeat(trees, n_each),
-                [NeighboursTerm(self.neighbours_), ForestTerm(self.forest_, self.average_path_length_)],
+                [
+                    NeighboursTerm(*self._explorers()[:2]),
+                    ForestTerm(self.forest_, self.average_path_length_),
+                ],
                 factors[-len(EXPLORERS) :].tolist(),
             ),
         ]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dplan._kernels.forest import average_path_length, grow, new_forest
-from dplan._kernels.neighbours import mean_nearest_distance, sample_sizes
+from dplan._kernels.neighbours import column_quantiles, mean_nearest_distance, sample_sizes, spread_out
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.trees import Trees, complete_trees, isolation, join_trees, one_tree, sum_of_leaves
 from dplan.detectors._terms import stacked
@@ -17,10 +17,12 @@ from dplan.detectors.baselines import boosted_tree
 Indices = NDArray[np.int64]
 Weights = NDArray[np.float64]
 
-# The kinds of agents, and their shares in the score.
-KINDS = {"slow": 0.075, "fast": 0.075, "boosted": 0.25, "randomised": 0.6}
+# Shares of the kinds of agents in the score: that of networks is fixed, that of boosted trees grows with the number of
+# known anomalies (so many give half of the largest), and randomised trees, which learn most from few, have the rest.
+_NETWORKS, _BOOSTED, _SOME_LABELS = 0.06, 0.3, 10
 
-# How many agents of each kind there are for each of `n_agents`. Randomised trees gain most from numbers, and are cheap.
+# The kinds of agents, and how many there are for each of `n_agents`. Randomised trees gain most from numbers, and are
+# cheap.
 REPEATS = {"slow": 1, "fast": 1, "boosted": 1, "randomised": 2}
 
 BOOSTED_LEAVES = 31  # of a boosted tree, at most
@@ -29,16 +31,16 @@ BOOSTED_LEAVES = 31  # of a boosted tree, at most
 # trees see a hidden anomaly, and many such trees that every unlabelled row is seen by some.
 _UNLABELLED_PER_ANOMALY, _FEWEST_ANOMALIES = 5, 5
 
-# Shares of the explorers in their total weight. Neighbours find more on most tables; the forest still sees small
-# differences in columns with a few extreme values. Without known anomalies the forest decides: its first rows are
-# seldom all of one kind, so reviewing them teaches more.
-EXPLORERS = {"neighbours": 5 / 6, "forest": 1 / 6}
+# Shares of the explorers in their total weight. The forest adds nothing to neighbours that see ranks, but trees learn
+# from it. Without known anomalies the forest decides: its first rows are seldom all of one kind, so reviewing them
+# teaches more.
+EXPLORERS = {"neighbours": 1.0, "forest": 0.0}
 COLD_EXPLORERS = {"neighbours": 0.0, "forest": 1.0}
 
 _LEAST_TRUST = 0.5
 
 # Share of the forests that learn from verdicts in the weight of all agents, with few verdicts. With more, the other
-# agents know better.
+# agents know better; better than explorers too, which wrong verdicts mislead most.
 _JUDGED_SHARE, _FEW_VERDICTS = 0.75, 100
 
 _REFERENCE_ROWS = 10_000  # rows that standardise scores
@@ -179,40 +181,62 @@ def standardised(
     return Member(kind, theta, trees, float(middle), float(spread) or 1.0)
 
 
-def agent_weights(kinds: Sequence[str]) -> NDArray[np.float64]:
+def shares_of_kinds(n_known: int) -> dict[str, float]:
+    """Return the share of each kind of agent, given the number of known anomalies.
+
+    Examples
+    --------
+    >>> shares_of_kinds(10), shares_of_kinds(90)["boosted"]
+    ({'slow': 0.06, 'fast': 0.06, 'boosted': 0.15, 'randomised': 0.73}, 0.27)
+    """
+    boosted = _BOOSTED * n_known / (n_known + _SOME_LABELS)
+    return {
+        "slow": _NETWORKS,
+        "fast": _NETWORKS,
+        "boosted": boosted,
+        "randomised": 1 - 2 * _NETWORKS - boosted,
+    }
+
+
+def agent_weights(kinds: Sequence[str], n_known: int) -> Weights:
     """Return the weights of agents of these kinds, which add up to 1.
 
     Examples
     --------
-    >>> agent_weights(["boosted", "randomised", "boosted"]).round(3)
-    array([0.147, 0.706, 0.147])
+    >>> agent_weights(["boosted", "randomised", "boosted"], 10).round(3)
+    array([0.085, 0.83 , 0.085])
     """
-    shares = np.array([KINDS[kind] / kinds.count(kind) for kind in kinds])
-    normal: NDArray[np.float64] = shares / shares.sum()
+    share_of = shares_of_kinds(n_known)
+    shares = np.array([share_of[kind] / kinds.count(kind) for kind in kinds])
+    normal: Weights = shares / shares.sum()
     return normal
 
 
-def member_weights(agents: Sequence[str], n_judged: int, n_verdicts: int, exploring: float) -> Weights:
+def member_weights(
+    agents: Sequence[str], n_judged: int, n_known: int, n_checked: int, exploring: float
+) -> Weights:
     """Return the weights of agents of these kinds, of forests that learn from verdicts, and of the explorers.
 
-    `exploring` is the total weight of the explorers. Without verdicts on anomalies (`n_verdicts` is 0) agents have no
-    weight, and forests that have learned from checked rows replace the explorers.
+    `exploring` is the total weight of the explorers; if some rows were checked, it falls as verdicts become many.
+    Without known anomalies agents have no weight, and forests that have learned from checked rows replace the
+    explorers.
 
     Examples
     --------
-    >>> member_weights(["slow", "fast"], 1, 250, 0.3).round(2)
-    array([0.44, 0.44, 0.12, 0.25, 0.05])
-    >>> member_weights(["slow"], 0, 0, 0.3), member_weights(["slow"], 1, 0, 0.3)
+    >>> member_weights(["slow", "fast"], 1, 50, 200, 0.3).round(2)
+    array([0.44, 0.44, 0.12, 0.05, 0.  ])
+    >>> member_weights(["slow"], 0, 0, 0, 0.3), member_weights(["slow"], 1, 0, 9, 0.3)
     (array([0., 0., 1.]), array([0., 1., 0., 0.]))
     """
-    share = _JUDGED_SHARE * min(1.0, _FEW_VERDICTS / n_verdicts) ** 2 if n_verdicts else 1.0
+    fewness = min(1.0, _FEW_VERDICTS / max(n_known + n_checked, 1)) ** 2
+    share = _JUDGED_SHARE * fewness if n_known else 1.0
     forests = np.full(n_judged, share / max(n_judged, 1))
-    if n_verdicts:
-        explorers = exploring * np.array(list(EXPLORERS.values()))
+    if n_known:
+        explorers = exploring * (fewness if n_judged else 1) * np.array(list(EXPLORERS.values()))
         share = share if n_judged else 0.0
     else:
         explorers = (0 if n_judged else 1) * np.array(list(COLD_EXPLORERS.values()))
-    return np.concatenate([agent_weights(agents) * (1 - share), forests, explorers])
+    return np.concatenate([agent_weights(agents, n_known) * (1 - share), forests, explorers])
 
 
 def separation(anomalies: NDArray[np.float64], others: NDArray[np.float64]) -> float:
@@ -243,9 +267,16 @@ def weighted_sum(scores: NDArray[np.float64], weights: NDArray[np.float64]) -> N
 class Explorers(NamedTuple):
     """Two unsupervised members that measure how rare a row is: nearest neighbours and an isolation forest."""
 
-    neighbours: Floats  # rows to search, with shape (samples, rows, columns)
+    neighbours: Floats  # rows to search, with shape (samples, rows, columns), spread out
+    quantiles: Floats  # of the columns, which tell how far to spread out other rows
     forest: Trees
     average_path_length: float  # normalises path lengths in the forest
+
+
+def new_explorers(neighbours: Floats, shape: tuple[int, ...], forest: tuple[Trees, float]) -> Explorers:
+    """Return explorers, given rows to search as samples of this shape, and a forest with its average path length."""
+    quantiles = column_quantiles(neighbours)
+    return Explorers(spread_out(quantiles, neighbours).reshape(*shape, -1), quantiles, *forest)
 
 
 class Explored(NamedTuple):
@@ -288,7 +319,7 @@ def grown_forest(
 def explore(explorers: Explorers, rows: Floats) -> list[NDArray[np.float64]]:
     """Return each row's mean distance to nearest neighbours, and its isolation score in (0, 1]."""
     return [
-        mean_nearest_distance(explorers.neighbours, rows),
+        mean_nearest_distance(explorers.neighbours, spread_out(explorers.quantiles, rows)),
         isolation(explorers.forest, explorers.average_path_length, rows),
     ]
 

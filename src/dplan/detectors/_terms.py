@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels import product
-from dplan._kernels.neighbours import mean_nearest_distance
+from dplan._kernels.neighbours import mean_nearest_distance, rank_step, spread_out
 from dplan._kernels.perceptron import Floats, Sizes
 from dplan._kernels.replaced_neighbours import neighbour_changes
 from dplan._kernels.replaced_network import Changes, Indices, network_changes, single_output
@@ -286,24 +286,29 @@ class ForestTerm(Term):
 
 @dataclass(frozen=True, eq=False)
 class NeighboursTerm(Term):
-    """The mean distance to the nearest row of each sample, times a weight."""
+    """The mean distance to the nearest row of each sample."""
 
-    neighbours: Floats  # (samples, rows, columns)
-    weight: float = 1.0
+    neighbours: Floats  # (samples, rows, columns), spread out
+    quantiles: Floats  # which tell how far to spread out other rows; there may be none
 
     def values(self, rows: Floats) -> NDArray[np.floating]:
         """See `Term`."""
-        values: NDArray[np.float64] = self.weight * mean_nearest_distance(self.neighbours, rows)
-        return values
+        return mean_nearest_distance(self.neighbours, spread_out(self.quantiles, rows))
 
     def changes(self, replacing: Replacing) -> Changes:
         """See `Term`."""
+        rows, background = (
+            spread_out(self.quantiles, part) for part in (replacing.rows, replacing.background)
+        )
         n_cells = 4 * self.neighbours.shape[0] * self.neighbours.shape[1]
         return in_pieces(
-            lambda piece: neighbour_changes(self.neighbours, self.weight, *piece), replacing, n_cells
+            lambda piece: neighbour_changes(self.neighbours, *piece),
+            replacing._replace(rows=rows, background=background),
+            n_cells,
         )
 
     def to_onnx(self, graph: Any, rows: str) -> str:
         """See `Term`."""
-        distances = graph.nearest(self.neighbours, rows)
-        return str(graph.add("Mul", distances, graph.constant(np.array(self.weight))))
+        if len(self.quantiles):
+            rows = graph.spread_out(self.quantiles, rank_step(self.quantiles), rows)
+        return str(graph.nearest(self.neighbours, rows))

@@ -15,10 +15,10 @@ _LARGEST_SHARE = 0.5
 _COPIES = 10  # of a verdict of mean confidence, where confidences differ
 
 
-def checked_share(anomalies: Weights, checked: Weights, times: float = 1.0) -> float:
+def checked_share(anomalies: Weights, checked: Weights) -> float:
     """Return the share of checked rows in what is learned as normal, given the confidences of all verdicts.
 
-    A checked row counts as much as `times` known anomalies.
+    A checked row counts as much as a known anomaly.
 
     Examples
     --------
@@ -26,7 +26,7 @@ def checked_share(anomalies: Weights, checked: Weights, times: float = 1.0) -> f
     (0.2, 0.5)
     """
     ratio = float(checked.sum()) / max(float(anomalies.sum()), 1e-9)
-    return min(_LARGEST_SHARE, times * ratio) if len(checked) else 0.0
+    return min(_LARGEST_SHARE, ratio) if len(checked) else 0.0
 
 
 def repeated(rows: Indices, weights: Weights) -> Indices:

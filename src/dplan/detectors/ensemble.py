@@ -29,7 +29,6 @@ from dplan.detectors._members import (
     BOOSTED_LEAVES,
     REPEATS,
     Explored,
-    Explorers,
     Job,
     Member,
     Verdicts,
@@ -39,6 +38,7 @@ from dplan.detectors._members import (
     explored,
     grown_forest,
     member_weights,
+    new_explorers,
     plausible,
     randomised_trees,
     some_of,
@@ -60,10 +60,6 @@ _TREE_ROWS = 5_000  # unlabelled rows per tree agent: so few that hidden anomali
 # trees have as many fewer leaves then, and there are as many fewer trees that are not part of the ensemble.
 _CONTINUED = 4
 
-# Among the rows that trees and explorers take for normal, checked rows are repeated: each counts as much as this many
-# known anomalies, because false alarms lie where anomalies are, but all of them at most as much as all unlabelled rows.
-_CHECKED_TIMES = 5.0
-
 # Verdicts that forests learn from: with more, agents know better, and time grows with the cube.
 _JUDGED_ROWS = 512
 
@@ -75,33 +71,30 @@ class DPLANEnsemble(FittedEnsemble):
     by proximity; many agents are better than one, and no learning rate is best everywhere; and an isolation forest in
     the agent's embedding cannot see what the embedding has not learned. Therefore:
 
-    - Every agent draws its own unlabelled rows, uniformly.
-    - A part of the agents' score comes from networks, DPLAN's own, which learn slowly or fast.
-    - The rest comes from trees: if rows are drawn uniformly, the next row does not depend on the action, so the action
+    - Every agent draws its own rows, uniformly. Some are networks, DPLAN's own, which learn slowly or fast.
+    - The others are trees: if rows are drawn uniformly, the next row does not depend on the action, so the action
       value is the expected reward and can be learned directly. Boosted trees learn most from large tables and many
       labels; randomised trees, each from all labels and a few unlabelled rows, learn most from few labels, and are
       hardly misled by hidden anomalies. A first round of them finds rows that look like known anomalies; the second
       does not take these for normal.
-    - Two explorers of the raw features add a score for rare rows, without labels: the distance to the nearest
-      neighbours among unlabelled rows, and an isolation forest. The less they find of the known anomalies, the less
-      they count, down to half.
+    - Two explorers of the raw features tell how rare a row is, without labels: the distance to the nearest neighbours
+      among unlabelled rows, and an isolation forest. Trees learn from both. The distance is added to the score as well:
+      the less it finds of the known anomalies, the less it counts, down to half.
     - The scores of each member are standardised using unlabelled rows, by the distance from the median to the 0.9
       quantile, so an agent that separates a few rows clearly has more influence on them.
 
     Parameters
     ----------
     n_agents : int, default=2
-        Agents of each kind; twice as many of randomised trees. More agents give slightly better results and take
-        longer.
+        Agents of each kind; twice as many of randomised trees. With more, results are slightly better.
     hidden_units : int, default=20
         ReLU units of a network agent.
     n_steps, warmup_steps : int, default=20000, 10000
         Steps of a network agent, as in `DPLAN`.
     n_rounds : int, default=50
         Trees of a tree agent.
-    exploration : float, default=0.3
-        Largest total weight of the explorers, relative to a weight of 1 for all agents. Five sixths of it go to the
-        nearest neighbours, one sixth to the isolation forest.
+    exploration : float, default=0.35
+        Largest weight of the nearest neighbours, relative to a weight of 1 for all agents.
     n_trees, tree_size : int, default=100, 256
         Trees, and rows per tree, of the isolation forests: the explorer's and those of the intrinsic rewards.
     n_jobs : int or None, default=None
@@ -116,7 +109,9 @@ class DPLANEnsemble(FittedEnsemble):
     trees_ : tuple of ndarray
         The trees of all tree agents.
     neighbours_ : ndarray of float32, shape (n_samples, n_rows, n_columns)
-        Samples of scaled unlabelled training rows, in which nearest neighbours are searched.
+        Samples of scaled unlabelled training rows, to search for nearest neighbours; half its rank is added to a value.
+    column_quantiles_ : ndarray of float32, shape (n_quantiles, n_columns)
+        Quantiles of the columns, which tell ranks.
     forest_ : tuple of ndarray
         The isolation forest of the explorer.
     average_path_length_ : float
@@ -134,7 +129,8 @@ class DPLANEnsemble(FittedEnsemble):
     Checked normal rows (-1 in y) count as much as known anomalies for all agents, together at most as much as all
     unlabelled rows; for trees and explorers, they are rows that occur often. There are also additional members:
     isolation forests that learn from up to 512 verdicts how suspicious each leaf is. They learn from a few verdicts
-    already, so they help most when a review begins. `sample_weight` changes the weight of verdicts.
+    already, so they help most when a review begins; after 100 verdicts, they and the explorers count less and less.
+    `sample_weight` changes the weight of verdicts.
 
     If no row is labelled, the 1 % of rows (at least 10) with the highest isolation scores are used instead.
 
@@ -153,14 +149,14 @@ class DPLANEnsemble(FittedEnsemble):
     True
     """
 
-    version = 3
+    version = 4
 
     n_agents: int = 2
     hidden_units: int = 20
     n_steps: int = 20_000
     warmup_steps: int = 10_000
     n_rounds: int = 50
-    exploration: float = 0.3
+    exploration: float = 0.35
     n_trees: int = 100
     tree_size: int = 256
     n_jobs: int | None = None
@@ -187,23 +183,22 @@ class DPLANEnsemble(FittedEnsemble):
     ) -> Indices:
         """Train all members, network agents from earlier weights if given; return the indices of the neighbours."""
         anomalies, checked, unlabelled = map(np.flatnonzero, (labels > 0, labels < 0, labels == 0))
-        cold = len(anomalies) == 0
-        if cold:
+        if cold := len(anomalies) == 0:
             anomalies, unlabelled = labelled_or_pseudo_anomalies(self._arrange(X), labels, rng)
         believed = self._confidence_in(anomalies), self._confidence_in(checked)
-        share = checked_share(*believed, _CHECKED_TIMES)
+        share = checked_share(*believed)  # of the rows that trees and explorers take for normal
         samples, reference_rows = draw_rows(normal_rows(unlabelled, checked, believed[1], share), rng)
         known, reference = (self._arrange(X, rows) for rows in (anomalies, reference_rows))
-        neighbours = self._arrange(X, samples.ravel()).reshape(*samples.shape, X.shape[1])
         jobs = all_jobs(int(self.n_agents), rng)
         forest = grown_forest(reference, int(self.n_trees), int(self.tree_size), rng)
+        explorers = new_explorers(self._arrange(X, samples.ravel()), samples.shape, forest)
         is_checked = labels[reference_rows] < 0
         stop = Event()
         agents: list[Member] = []
         verdicts = Verdicts(anomalies, checked, unlabelled)
         # Results are collected in the order of submission, so threads do not affect them.
         with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as pool:
-            exploring = pool.submit(explored, Explorers(neighbours, *forest), known, reference)
+            exploring = pool.submit(explored, explorers, known, reference)
             train_one = partial(self._member, X, verdicts, exploring, earlier, stop)
             # The first agent is a network, which learns while others would wait for the explorers. Without known
             # anomalies it is the only one, because agents know nothing then that explorers do not.
@@ -223,12 +218,13 @@ class DPLANEnsemble(FittedEnsemble):
                     agents.append(finished.result())
                     # Set all attributes at once, so that a failed fit leaves the detector unchanged.
                     found = exploring.result()
-                    self.neighbours_, self.forest_, self.average_path_length_ = found.explorers
+                    self.neighbours_, self.column_quantiles_ = explorers.neighbours, explorers.quantiles
+                    self.forest_, self.average_path_length_ = forest
                     self._assemble([*agents, *judged], found.members)
                     kinds = [agent.kind for agent in sorted(agents, key=lambda agent: agent.theta is None)]
-                    n_verdicts = 0 if cold else len(anomalies) + len(checked)
+                    counts = (0, 0) if cold else (len(anomalies), len(checked))
                     weight = float(self.exploration) * found.trust
-                    self.member_weights_ = member_weights(kinds, len(judged), n_verdicts, weight)
+                    self.member_weights_ = member_weights(kinds, len(judged), *counts, weight)
                     if self._record(agents=len(agents)):
                         break
             finally:

@@ -118,6 +118,15 @@ class Graph:
         sums = self.add("TreeEnsembleRegressor", self.wide(rows), domain=_TREES, **attributes)
         return self.wide(self.add("Squeeze", sums, self.second_axis()))
 
+    def spread_out(self, quantiles: NDArray[np.float32], step: float, rows: str) -> str:
+        """Add the rank of each value to it: a step for each quantile below it, and for each that is not above it."""
+        values, every = self.add("Unsqueeze", rows, self.second_axis()), self.constant(quantiles[None])
+        found = [
+            self.add("Cast", self.add(how, values, every), to=1) for how in ("Greater", "GreaterOrEqual")
+        ]
+        counts = self.add("ReduceSum", self.add("Sum", *found), self.second_axis(), keepdims=0)
+        return self.add("Add", rows, self.add("Mul", counts, self.constant(np.array(step, dtype=np.float32))))
+
     def nearest(self, neighbours: NDArray[np.float32], rows: str) -> str:
         """Add the mean distance to the nearest row of each sample: x² - 2 x·z + z², which is inaccurate in float32."""
         n_samples, n_each, n_columns = neighbours.shape

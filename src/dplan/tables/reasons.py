@@ -36,7 +36,7 @@ from dplan.tables.formatting import (
 
 __all__ = ["Evidence"]
 
-_WORTH_READING = 0.1  # of the difference between the row's score and the background's
+_WORTH_READING = 0.05  # of the difference between the row's score and the background's
 _MAX_NAME = 100  # characters of a column's name
 _SAME = 1e-6  # prepared numbers are float32 values around 1
 _NEAR = 0.1  # fraction of the background rows that is the neighbourhood of a number
