@@ -213,7 +213,7 @@ def _learning(data: ReportData, round_name: str) -> Iterator[Block]:
 
 
 def _members(model: TableModel) -> Iterator[Block]:
-    kinds = model.detector._member_kinds()
+    kinds = [kind for kind in model.detector._member_kinds() if kind.weight]
     if not kinds:
         return
     total = sum(kind.weight for kind in kinds)
@@ -223,8 +223,8 @@ def _members(model: TableModel) -> Iterator[Block]:
     ]
     yield Heading("What the score is made of")
     yield Paragraph(
-        "The weight of each kind of member. The weights of the agents add up to 1; kinds that rank held-out known "
-        "anomalies low get less. Nearest neighbours and the isolation forest find rare rows without using labels."
+        "The weight of each kind of member. The weights of the agents, which learn from labels, add up to 1; the "
+        "others find rare rows without using labels, and weigh less if known anomalies are not rare."
     )
     yield Grid(["members", "", "weight"], rows, "Weight of each kind of member")
 
