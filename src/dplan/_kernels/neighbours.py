@@ -57,7 +57,9 @@ def spread_out(quantiles: Floats, rows: Floats) -> Floats:
     """
     if not len(quantiles):
         return rows
-    return _spread_out(quantiles, np.ascontiguousarray(rows), np.float32(rank_step(quantiles)))
+    spread = np.zeros(rows.shape, dtype=np.float32)
+    _spread_out(quantiles, np.ascontiguousarray(rows), np.float32(rank_step(quantiles)), spread)
+    return spread
 
 
 def rank_step(quantiles: Floats) -> float:
@@ -66,22 +68,15 @@ def rank_step(quantiles: Floats) -> float:
 
 
 @compiled_exactly
-def _spread_out(quantiles: Floats, rows: Floats, step: np.float32) -> Floats:
+def _spread_out(quantiles: Floats, rows: Floats, step: np.float32, spread: Floats) -> None:
     n_rows, n_columns = rows.shape
-    spread = np.empty((n_rows, n_columns), dtype=np.float32)
-    counts = np.empty(n_columns, dtype=np.int32)
     for i in range(n_rows):
-        own = rows[i]
-        counts[:] = 0
         for k in range(len(quantiles)):
-            quantile = quantiles[k]
             for column in range(n_columns):
-                counts[column] += np.int32(quantile[column] < own[column]) + np.int32(
-                    quantile[column] <= own[column]
-                )
+                value, quantile = rows[i, column], quantiles[k, column]
+                spread[i, column] += np.float32(quantile < value) + np.float32(quantile <= value)  # exact
         for column in range(n_columns):
-            spread[i, column] = own[column] + step * np.float32(counts[column])
-    return spread
+            spread[i, column] = rows[i, column] + step * spread[i, column]
 
 
 def mean_nearest_distance(neighbours: Floats, rows: Floats) -> NDArray[np.float64]:
@@ -96,18 +91,27 @@ def mean_nearest_distance(neighbours: Floats, rows: Floats) -> NDArray[np.float6
     >>> mean_nearest_distance(samples, np.array([[5.0], [0.0]], dtype=np.float32))
     array([2. , 0.5])
     """
-    return _mean_nearest_distance(np.ascontiguousarray(neighbours), np.ascontiguousarray(rows))
+    n_columns = neighbours.shape[2]
+    # Allocated here, because compiling an allocation takes longer than compiling a loop.
+    turned = np.zeros((n_columns, LANES), dtype=np.float32)
+    nearest, sums, distances = np.empty(LANES, dtype=np.float32), np.empty(LANES), np.empty(len(rows))
+    _mean_nearest_distance(
+        np.ascontiguousarray(neighbours), np.ascontiguousarray(rows), turned, nearest, sums, distances
+    )
+    return distances
 
 
 @compiled_exactly
-def _mean_nearest_distance(neighbours: Floats, rows: Floats) -> NDArray[np.float64]:
+def _mean_nearest_distance(
+    neighbours: Floats,
+    rows: Floats,
+    turned: Floats,  # (columns, lanes): one row per lane; the last lanes may be unused
+    nearest: Floats,  # (lanes)
+    sums: NDArray[np.float64],  # (lanes)
+    distances: NDArray[np.float64],  # (rows), the result
+) -> None:
     n_samples, n_each, n_columns = neighbours.shape
-    turned = np.empty((n_columns, LANES), dtype=np.float32)  # one row per lane; the last lanes may be unused
-    turned[:] = 0
-    nearest = np.empty(LANES, dtype=np.float32)
     shift, right, out = NO_SHIFT.ctypes.data, turned.ctypes.data, nearest.ctypes.data
-    sums = np.empty(LANES)
-    distances = np.empty(len(rows))
     for start in range(0, len(rows), LANES):
         n_lanes = min(LANES, len(rows) - start)
         for column in range(n_columns):
@@ -128,4 +132,3 @@ def _mean_nearest_distance(neighbours: Floats, rows: Floats) -> NDArray[np.float
                 sums[lane] += np.sqrt(np.float64(nearest[lane]))
         for lane in range(n_lanes):
             distances[start + lane] = sums[lane] / n_samples
-    return distances

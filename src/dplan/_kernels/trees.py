@@ -140,7 +140,7 @@ def sums_of_leaves(
     sums = np.zeros((n_groups, len(rows)))
     every = np.ones(len(trees.roots)) if weights is None else weights
     top = trees.tops
-    # Addresses and plain arrays: compiling what unpacks arguments takes longer than compiling the loops.
+    # Addresses, plain arrays and memory: compiling what unpacks or allocates takes longer than compiling the loops.
     _add_leaves(
         top.features.ctypes.data,
         top.thresholds.ctypes.data,
@@ -156,6 +156,9 @@ def sums_of_leaves(
         trees.values,
         np.ascontiguousarray(rows),
         every,
+        np.zeros(rows.shape[1] * _BLOCK_ROWS, dtype=np.float32),
+        np.zeros(_BLOCK_ROWS, dtype=np.int32),
+        np.zeros(_BLOCK_ROWS, dtype=np.int32),
         sums,
     )
     return sums
@@ -177,19 +180,19 @@ def _add_leaves(
     values: NDArray[np.float64],
     rows: Floats,
     weights: NDArray[np.float64],
+    cells: Floats,  # (columns × rows of a block), column by column
+    places: NDArray[np.int32],  # (rows of a block)
+    nodes: NDArray[np.int32],  # (rows of a block)
     sums: NDArray[np.float64],
 ) -> None:
     n_rows, n_columns = rows.shape
     n_trees = len(weights)
-    columns = np.zeros((n_columns, _BLOCK_ROWS), dtype=np.float32)
-    cells = columns.reshape(n_columns * _BLOCK_ROWS)
-    places, nodes = np.zeros(_BLOCK_ROWS, dtype=np.int32), np.zeros(_BLOCK_ROWS, dtype=np.int32)
-    first_cell, first_place = columns.ctypes.data, places.ctypes.data
+    first_cell, first_place = cells.ctypes.data, places.ctypes.data
     for start in range(0, n_rows, _BLOCK_ROWS):
         n_block = min(_BLOCK_ROWS, n_rows - start)
         for row in range(n_block):
             for column in range(n_columns):
-                columns[column, row] = rows[start + row, column]
+                cells[column * _BLOCK_ROWS + row] = rows[start + row, column]
         for tree in range(n_trees):
             for word in range(words[tree], words[tree + 1]):
                 begin, n, place = 4 * starts[word], starts[word + 1] - starts[word], np.int32(WORD * word)
