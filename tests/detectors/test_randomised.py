@@ -5,7 +5,7 @@ from packaging.version import Version
 from sklearn.tree import ExtraTreeClassifier
 
 from dplan.detectors import _randomised
-from dplan.detectors._randomised import KNOWN_TREES, randomised_tree
+from dplan.detectors._randomised import KNOWN_TREES, _grown
 
 
 def rows_and_labels(n_rows, n_columns, seed):
@@ -33,15 +33,15 @@ def test_trees_are_those_of_scikit_learn(n_rows, n_columns, max_features):
         theirs = ExtraTreeClassifier(max_features=max_features, min_samples_leaf=2, random_state=seed)
         theirs.fit(rows, known, weights)
         random_state.seed(seed)
-        ours = randomised_tree(rows, known, weights, theirs.max_features_, random_state)
+        ours = _grown(rows, known, weights, theirs.max_features_, random_state)
         assert_equal_trees(ours, theirs.tree_)
 
 
 def test_an_unknown_scikit_learn_grows_them_with_its_public_class(monkeypatch):
     arguments = *rows_and_labels(200, 10, 0), 3
-    usual = randomised_tree(*arguments, np.random.RandomState(0))
+    usual = _grown(*arguments, np.random.RandomState(0))
     monkeypatch.setattr(_randomised, "KNOWN_TREES", False)
-    assert_equal_trees(usual, randomised_tree(*arguments, np.random.RandomState(0)))
+    assert_equal_trees(usual, _grown(*arguments, np.random.RandomState(0)))
 
 
 def test_this_scikit_learn_is_known():

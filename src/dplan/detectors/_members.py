@@ -5,14 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from dplan._kernels.forest import average_path_length, grow, new_forest
 from dplan._kernels.neighbours import column_quantiles, mean_nearest_distance, sample_sizes, spread_out
 from dplan._kernels.perceptron import Floats
-from dplan._kernels.trees import Trees, complete_trees, isolation, join_trees, one_tree, sum_of_leaves
+from dplan._kernels.trees import Trees, complete_trees, isolation
 from dplan.detectors._terms import stacked
-from dplan.detectors.baselines import boosted_tree
 
 Indices = NDArray[np.int64]
 Weights = NDArray[np.float64]
@@ -25,12 +23,6 @@ _NETWORKS, _BOOSTED, _SOME_LABELS = 0.06, 0.3, 10
 # cheap.
 REPEATS = {"slow": 1, "fast": 1, "boosted": 1, "randomised": 2}
 
-BOOSTED_LEAVES = 31  # of a boosted tree, at most
-
-# A randomised tree learns from all verdicts and this many unlabelled rows per known anomaly: so few that only some
-# trees see a hidden anomaly, and many such trees that every unlabelled row is seen by some.
-_UNLABELLED_PER_ANOMALY, _FEWEST_ANOMALIES = 5, 5
-
 # Shares of the explorers in their total weight. The forest adds nothing to neighbours that see ranks, but trees learn
 # from it. Without known anomalies the forest decides: its first rows are seldom all of one kind, so reviewing them
 # teaches more.
@@ -42,6 +34,10 @@ _LEAST_TRUST = 0.5
 # Share of the forests that learn from verdicts in the weight of all agents, with few verdicts. With more, the other
 # agents know better; better than explorers too, which wrong verdicts mislead most.
 _JUDGED_SHARE, _FEW_VERDICTS = 0.75, 100
+
+# As long as every verdict is a false alarm, the forests have been looking in the wrong place: after so many of them,
+# the neighbours, which find other rows, count as much.
+_FALSE_ALARMS = 20
 
 _REFERENCE_ROWS = 10_000  # rows that standardise scores
 
@@ -80,85 +76,8 @@ class Verdicts(NamedTuple):
     anomalies: Indices
     checked: Indices  # and normal
     unlabelled: Indices
-
-
-def boosted_trees(
-    rows: Floats,
-    known: NDArray[np.bool_],
-    weights: Weights | None,
-    n_trees: int,
-    n_leaves: int,
-    rng: np.random.Generator,
-) -> Trees:
-    """Fit boosted trees to the log odds of being a known anomaly; each split sees some of the columns."""
-    from dplan.detectors._boosting import BoostedClassifier  # here, because scoring does not need it
-
-    model = BoostedClassifier(
-        max_iter=n_trees,
-        max_leaf_nodes=n_leaves,
-        l2_regularization=1.0,  # as in BoostedBaseline, and for the same reason
-        max_features=0.3,
-        early_stopping=False,  # it would hold out some of the few labelled anomalies
-        random_state=int(rng.integers(2**31)),
-    )
-    with threadpool_limits(1, user_api="openmp"):
-        model.fit(rows, known, weights)
-    return join_trees([boosted_tree(tree.nodes) for (tree,) in model._predictors])
-
-
-def randomised_trees(
-    rows: Floats, labels: Indices, weights: Weights, n_trees: int, rng: np.random.Generator
-) -> Trees:
-    """Fit extremely randomised trees, each to all verdicts and its own few unlabelled rows.
-
-    Leaves are the shares of known anomalies if they weigh as much as all other rows. This is bagging for positive and
-    unlabelled rows (Mordelet and Vert, 2014).
-    """
-    from dplan.detectors._randomised import randomised_tree  # here, because scoring does not need it
-
-    known, unlabelled = np.flatnonzero(labels), np.flatnonzero(labels == 0)
-    n_anomalies = max(int((labels > 0).sum()), _FEWEST_ANOMALIES)
-    n_drawn = min(_UNLABELLED_PER_ANOMALY * n_anomalies, len(unlabelled))
-    # Unlabelled rows together weigh the same in each tree, however few are drawn.
-    scale = len(unlabelled) / n_drawn
-    n_columns = rows.shape[1]
-    # Few columns per split are better on small tables, many on wide ones.
-    few, many = max(1, int(np.sqrt(n_columns))), max(1, int(0.3 * n_columns))
-    random_state = np.random.RandomState()
-    trees = []
-    for tree in range(n_trees):
-        chosen = np.concatenate([known, rng.choice(unlabelled, n_drawn)])
-        own = weights[chosen] * np.where(labels[chosen] == 0, scale, 1.0)
-        random_state.seed(int(rng.integers(2**31)))
-        nodes = randomised_tree(
-            rows[chosen], labels[chosen] > 0, own, few if tree % 2 else many, random_state
-        )
-        is_leaf = nodes.children_left < 0
-        trees.append(
-            one_tree(
-                nodes.children_left,
-                nodes.children_right,
-                is_leaf,
-                nodes.feature,
-                nodes.threshold,
-                nodes.value[:, 0, -1],
-            )
-        )
-    return join_trees(trees)
-
-
-def plausible(trees: Trees, reference: Floats) -> Indices:
-    """Return the rows that randomised trees find more like other rows than like known anomalies; all if there are none.
-
-    Examples
-    --------
-    >>> stump = one_tree(*np.array([[1, 0, 0], [2, 0, 0]]), np.array([False, True, True]), np.zeros(3, dtype=int),
-    ...                  np.full(3, 0.5), np.array([0.0, 0.1, 0.9]))
-    >>> plausible(stump, np.array([[0.0], [1.0], [0.2]], dtype=np.float32))
-    array([0, 2])
-    """
-    kept = np.flatnonzero(sum_of_leaves(trees, reference) < 0.5 * len(trees.roots))
-    return kept if len(kept) else np.arange(len(reference))
+    explored: Indices  # unlabelled and checked rows that are explored; the latter are repeated
+    confidence: Weights | None  # in the anomalies; None if it is the same in all
 
 
 def standardised(
@@ -218,25 +137,29 @@ def member_weights(
     """Return the weights of agents of these kinds, of forests that learn from verdicts, and of the explorers.
 
     `exploring` is the total weight of the explorers; if some rows were checked, it falls as verdicts become many.
-    Without known anomalies agents have no weight, and forests that have learned from checked rows replace the
-    explorers.
+    Without known anomalies agents have no weight. Forests that have learned from checked rows replace the explorers at
+    first, and share with the neighbours as false alarms become many.
 
     Examples
     --------
     >>> member_weights(["slow", "fast"], 1, 50, 200, 0.3).round(2)
     array([0.44, 0.44, 0.12, 0.05, 0.  ])
-    >>> member_weights(["slow"], 0, 0, 0, 0.3), member_weights(["slow"], 1, 0, 9, 0.3)
-    (array([0., 0., 1.]), array([0., 1., 0., 0.]))
+    >>> member_weights(["slow"], 0, 0, 0, 0.3), member_weights(["slow"], 1, 0, 20, 0.3)
+    (array([0., 0., 1.]), array([0. , 0.5, 0.5, 0. ]))
     """
-    fewness = min(1.0, _FEW_VERDICTS / max(n_known + n_checked, 1)) ** 2
-    share = _JUDGED_SHARE * fewness if n_known else 1.0
-    forests = np.full(n_judged, share / max(n_judged, 1))
     if n_known:
-        explorers = exploring * (fewness if n_judged else 1) * np.array(list(EXPLORERS.values()))
-        share = share if n_judged else 0.0
+        fewness = min(1.0, _FEW_VERDICTS / (n_known + n_checked)) ** 2 if n_judged else 1.0
+        learned = _JUDGED_SHARE * fewness if n_judged else 0.0
+        agents_share, explorers = 1 - learned, exploring * fewness * _shares(EXPLORERS)
     else:
-        explorers = (0 if n_judged else 1) * np.array(list(COLD_EXPLORERS.values()))
-    return np.concatenate([agent_weights(agents, n_known) * (1 - share), forests, explorers])
+        learned = _FALSE_ALARMS / (_FALSE_ALARMS + n_checked) if n_judged else 0.0
+        agents_share, explorers = 0.0, (1 - learned) * _shares(EXPLORERS if n_judged else COLD_EXPLORERS)
+    forests = np.full(n_judged, learned / max(n_judged, 1))
+    return np.concatenate([agent_weights(agents, n_known) * agents_share, forests, explorers])
+
+
+def _shares(explorers: dict[str, float]) -> Weights:
+    return np.array(list(explorers.values()))
 
 
 def separation(anomalies: NDArray[np.float64], others: NDArray[np.float64]) -> float:

@@ -13,6 +13,7 @@ from packaging.version import Version
 from sklearn.tree import ExtraTreeClassifier
 
 from dplan._kernels.perceptron import Floats
+from dplan._kernels.trees import Trees, one_tree
 
 _LEAF_ROWS = 2
 
@@ -26,8 +27,8 @@ def randomised_tree(
     weights: NDArray[np.float64],
     max_features: int,
     random_state: np.random.RandomState,
-) -> Any:
-    """Return the nodes of a tree that tells known rows from others.
+) -> Trees:
+    """Return a tree that tells known rows from others; leaf values are shares of known rows.
 
     Parameters
     ----------
@@ -42,6 +43,19 @@ def randomised_tree(
     random_state : RandomState
         Source of random numbers.
     """
+    nodes = _grown(rows, known, weights, max_features, random_state)
+    left, right = nodes.children_left, nodes.children_right
+    return one_tree(left, right, left < 0, nodes.feature, nodes.threshold, nodes.value[:, 0, -1])
+
+
+def _grown(
+    rows: Floats,
+    known: NDArray[np.bool_],
+    weights: NDArray[np.float64],
+    max_features: int,
+    random_state: np.random.RandomState,
+) -> Any:
+    """Return scikit-learn's tree."""
     if not KNOWN_TREES:
         model = ExtraTreeClassifier(
             max_features=max_features, min_samples_leaf=_LEAF_ROWS, random_state=random_state

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dplan._kernels import product
 from dplan._kernels.perceptron import Floats
-from dplan._kernels.trees import Trees, join_trees, sum_of_leaves
+from dplan._kernels.trees import join_trees, sum_of_leaves
 from dplan.agent.environment import ANOMALOUS, UNIFORM_ROWS
 from dplan.detectors._base import Callback, Indices
 from dplan.detectors._checks import (
@@ -26,25 +26,23 @@ from dplan.detectors._fitted_ensemble import FittedEnsemble, agent_sizes, stack_
 from dplan.detectors._isolation import labelled_or_pseudo_anomalies
 from dplan.detectors._judged_forest import judged_members
 from dplan.detectors._members import (
-    BOOSTED_LEAVES,
     REPEATS,
     Explored,
     Job,
     Member,
     Verdicts,
     all_jobs,
-    boosted_trees,
     draw_rows,
     explored,
     grown_forest,
     member_weights,
     new_explorers,
-    plausible,
-    randomised_trees,
     some_of,
     standardised,
 )
-from dplan.detectors._verdicts import balanced_weights, checked_share, normal_rows
+from dplan.detectors._slips import slips
+from dplan.detectors._tree_agents import BOOSTED_LEAVES, plausible, tree_agent
+from dplan.detectors._verdicts import checked_share, normal_rows
 from dplan.detectors.dplan import DPLAN
 
 # How a network agent learns. The slow one is DPLAN as published, with a uniform sampler; the fast one takes steps
@@ -53,8 +51,6 @@ _SPEEDS: dict[str, dict[str, Any]] = {
     "slow": {"sampler": "uniform"},
     "fast": {"sampler": "uniform", "momentum": 0.95, "gradient_decay": 0.9, "l2": 0.003},
 }
-
-_TREE_ROWS = 5_000  # unlabelled rows per tree agent: so few that hidden anomalies matter little
 
 # An agent that continues knows most things already: of its steps after the first ones, it takes one in so many. Boosted
 # trees have as many fewer leaves then, and there are as many fewer trees that are not part of the ensemble.
@@ -182,7 +178,9 @@ class DPLANEnsemble(FittedEnsemble):
         self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator, earlier: Sequence[Floats]
     ) -> Indices:
         """Train all members, network agents from earlier weights if given; return the indices of the neighbours."""
-        anomalies, checked, unlabelled = map(np.flatnonzero, (labels > 0, labels < 0, labels == 0))
+        unlabelled = np.flatnonzero(labels == 0)
+        labels = self._without_slips(X, labels, rng)  # which are neither verdicts nor unlabelled
+        anomalies, checked = np.flatnonzero(labels > 0), np.flatnonzero(labels < 0)
         if cold := len(anomalies) == 0:
             anomalies, unlabelled = labelled_or_pseudo_anomalies(self._arrange(X), labels, rng)
         believed = self._confidence_in(anomalies), self._confidence_in(checked)
@@ -195,7 +193,8 @@ class DPLANEnsemble(FittedEnsemble):
         is_checked = labels[reference_rows] < 0
         stop = Event()
         agents: list[Member] = []
-        verdicts = Verdicts(anomalies, checked, unlabelled)
+        confidence = None if self._confidence is None else believed[0]
+        verdicts = Verdicts(anomalies, checked, unlabelled, reference_rows, confidence)
         # Results are collected in the order of submission, so threads do not affect them.
         with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as pool:
             exploring = pool.submit(explored, explorers, known, reference)
@@ -222,7 +221,7 @@ class DPLANEnsemble(FittedEnsemble):
                     self.forest_, self.average_path_length_ = forest
                     self._assemble([*agents, *judged], found.members)
                     kinds = [agent.kind for agent in sorted(agents, key=lambda agent: agent.theta is None)]
-                    counts = (0, 0) if cold else (len(anomalies), len(checked))
+                    counts = (0 if cold else len(anomalies)), len(checked)
                     weight = float(self.exploration) * found.trust
                     self.member_weights_ = member_weights(kinds, len(judged), *counts, weight)
                     if self._record(agents=len(agents)):
@@ -249,7 +248,7 @@ class DPLANEnsemble(FittedEnsemble):
             cleaned = cleaning if job.kind == "randomised" else None
             rows = cleaned.result() if cleaned else np.arange(len(found.reference))
             n_leaves = -(-BOOSTED_LEAVES // (_CONTINUED if earlier else 1))
-            trees = self._trees(job.kind, int(self.n_rounds), verdicts, found, rows, job.rng, n_leaves)
+            trees = tree_agent(job.kind, int(self.n_rounds), n_leaves, verdicts, found, rows, job.rng)
             return standardised(job.kind, None, trees, sum_of_leaves(trees, found.reference))
         known = np.concatenate([verdicts.anomalies, verdicts.checked])
         labels = np.repeat([1, -1], [len(verdicts.anomalies), len(verdicts.checked)])
@@ -270,6 +269,13 @@ class DPLANEnsemble(FittedEnsemble):
         values = product.outputs(agent.weights_, agent.layer_sizes_, reference)[:, ANOMALOUS]
         check_not_diverged(values, type(self).__name__)
         return standardised(job.kind, agent.weights_, None, values)
+
+    def _without_slips(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> Indices:
+        """Return labels without verdicts that other verdicts contradict."""
+        judged = np.flatnonzero(labels) if (labels < 0).any() else np.zeros(0, dtype=np.int64)
+        trusted = labels.copy()
+        trusted[judged[slips(self._arrange(X, judged), labels[judged] > 0, rng)]] = 0
+        return trusted
 
     def _judged(
         self, X: NDArray[np.floating], labels: Indices, usual: Floats, rng: np.random.Generator
@@ -295,29 +301,8 @@ class DPLANEnsemble(FittedEnsemble):
         """
         found = exploring.result()
         everything = np.arange(len(found.reference))
-        trees = self._trees("randomised", n_trees, verdicts, found, everything, rng)
+        trees = tree_agent("randomised", n_trees, BOOSTED_LEAVES, verdicts, found, everything, rng)
         return np.union1d(plausible(trees, found.reference), np.flatnonzero(is_checked))
-
-    def _trees(
-        self,
-        kind: str,
-        n_trees: int,
-        verdicts: Verdicts,
-        found: Explored,
-        allowed: Indices,
-        rng: np.random.Generator,
-        n_leaves: int = BOOSTED_LEAVES,
-    ) -> Trees:
-        """Train the trees of one agent; their unlabelled rows, some of the allowed ones, are explored already."""
-        drawn = some_of(allowed, _TREE_ROWS, rng)
-        rows = np.concatenate([found.known, found.reference[drawn]])
-        labels = np.repeat([1, 0], [len(found.known), len(drawn)])
-        none, confidence = np.zeros(0, dtype=np.int64), self._confidence_in(verdicts.anomalies)
-        weights = balanced_weights(len(rows), np.flatnonzero(labels), none, confidence, np.zeros(0))
-        if kind == "randomised":
-            return randomised_trees(rows, labels, weights, n_trees, rng)
-        weigh = self._confidence is not None
-        return boosted_trees(rows, labels > 0, weights if weigh else None, n_trees, n_leaves, rng)
 
     def _agent(self, kind: str, callback: Callback, continues: bool) -> DPLAN:
         n_learning = max(0, int(self.n_steps) - int(self.warmup_steps))
