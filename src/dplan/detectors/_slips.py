@@ -15,7 +15,7 @@ from dplan._kernels.trees import join_trees, sums_of_leaves
 Indices = NDArray[np.int64]
 
 _FEWEST_VERDICTS, _FEWEST_OF_A_KIND = 100, 5  # with fewer, nothing can be said
-_AGREEMENT = 0.1  # share of trees that must agree with a verdict
+_AGREEMENT = 0.11  # share of trees that must agree with a verdict
 _TREES, _MOST_ROWS = 200, 512  # of a tree
 
 
