@@ -51,10 +51,11 @@ def test_a_review_ends_after_the_verdicts_asked_for(dplan, tmp_path):
 
 
 def test_the_journal_says_how_it_was_made(tmp_path):
-    command = [sys.executable, "-m", "dplan", "benchmark", *SMALL, "-o", "out"]
+    home = ["--data-home", str(tmp_path / "own data")]
+    command = [sys.executable, "-m", "dplan", "benchmark", *SMALL, *home, "-o", "out"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     run = read_journal(tmp_path / "out")[0]
-    assert run["command"] == f"dplan benchmark {' '.join(SMALL)} -o out"
+    assert run["command"] == f"dplan benchmark {' '.join(SMALL)} --data-home 'own data' -o out"
     assert run["partial"]["covertype-mini"][0] == "class normal: 20,000 of 283,301 rows"
     assert {"numpy", "dplan"} <= set(run["versions"])
     assert str(tmp_path) not in json.dumps(run)

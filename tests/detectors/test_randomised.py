@@ -5,7 +5,7 @@ from packaging.version import Version
 from sklearn.tree import ExtraTreeClassifier
 
 from dplan.detectors import _randomised
-from dplan.detectors._randomised import KNOWN_TREES, _grown
+from dplan.detectors._randomised import KNOWN_TREES, converted, randomised_tree
 
 
 def rows_and_labels(n_rows, n_columns, seed):
@@ -20,8 +20,8 @@ def rows_and_labels(n_rows, n_columns, seed):
 
 
 def assert_equal_trees(ours, theirs):
-    for name in ("children_left", "children_right", "feature", "threshold", "value"):
-        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)
+    for name, own, their in zip(ours._fields, ours, theirs, strict=True):
+        np.testing.assert_array_equal(own, their, err_msg=name)
 
 
 @pytest.mark.parametrize("max_features", ["sqrt", 0.3])
@@ -33,15 +33,15 @@ def test_trees_are_those_of_scikit_learn(n_rows, n_columns, max_features):
         theirs = ExtraTreeClassifier(max_features=max_features, min_samples_leaf=2, random_state=seed)
         theirs.fit(rows, known, weights)
         random_state.seed(seed)
-        ours = _grown(rows, known, weights, theirs.max_features_, random_state)
-        assert_equal_trees(ours, theirs.tree_)
+        ours = randomised_tree(rows, known, weights, theirs.max_features_, random_state)
+        assert_equal_trees(ours, converted(theirs.tree_))
 
 
 def test_an_unknown_scikit_learn_grows_them_with_its_public_class(monkeypatch):
     arguments = *rows_and_labels(200, 10, 0), 3
-    usual = _grown(*arguments, np.random.RandomState(0))
+    usual = randomised_tree(*arguments, np.random.RandomState(0))
     monkeypatch.setattr(_randomised, "KNOWN_TREES", False)
-    assert_equal_trees(usual, _grown(*arguments, np.random.RandomState(0)))
+    assert_equal_trees(usual, randomised_tree(*arguments, np.random.RandomState(0)))
 
 
 def test_this_scikit_learn_is_known():

@@ -115,3 +115,28 @@ def test_partial_fit_before_fit_is_fit_and_goes_on_from_there(detector):
         going_on.partial_fit(X[:, :2], y)
     with pytest.warns(NoLabelsWarning):
         going_on.partial_fit(X)
+
+
+def test_rows_called_normal_by_mistake_are_named(tmp_path):
+    """An anomaly among 59 like it was called normal, and so were 60 rows that are."""
+    rng = np.random.default_rng(1)
+    table = pl.DataFrame(rng.normal(size=(2_000, 4)), schema=list("abcd")).with_columns(
+        pl.col("a", "b", "c", "d") + pl.when(pl.int_range(pl.len()) < 70).then(6).otherwise(0),
+        id=pl.int_range(1_000, 1_000 + pl.len()).cast(pl.String),
+        verdict=pl.when(pl.int_range(pl.len()) < 10).then(pl.lit("fraud")),
+    )
+    judged = table[10:130].with_columns(
+        verdict=pl.when((pl.int_range(pl.len()) < 60) & (pl.int_range(pl.len()) != 7))
+        .then(pl.lit("fraud"))
+        .otherwise(pl.lit("ok"))
+    )
+    judged.write_csv(tmp_path / "judged.csv")
+    own = from_table(table, label="verdict", anomaly=["fraud"], id="id")
+    detector = DPLANEnsemble(n_agents=1, n_steps=300, warmup_steps=100, n_rounds=10, random_state=0)
+    model = fit_table(own, detector, estimate=False)
+    model.save(tmp_path / "m.dplan")
+    command = ["update", str(tmp_path / "m.dplan"), str(tmp_path / "judged.csv"), "--normal", "ok"]
+    ran = CliRunner().invoke(main, [*command, "--anomaly", "fraud"])
+    assert ran.exit_code == 0, ran.output
+    assert "1 of the rows called normal. Are these slips? '1017'." in ran.output
+    assert TableModel.load(tmp_path / "m.dplan").summary["updates"][-1]["slips"] == ["1017"]

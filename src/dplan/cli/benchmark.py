@@ -167,7 +167,7 @@ def run(
                 home=data_home,
                 backend=where,
                 workers=jobs,
-                command=_command_line(),
+                command=_command_line(data_home),
                 listener=progress,
             )
     except KeyboardInterrupt:
@@ -228,6 +228,12 @@ def check(folder: Path, data_home: Path | None, rerun: int) -> None:
         raise SystemExit(1)
 
 
-def _command_line() -> str:
-    # Without the user's home folder, which is private.
-    return shlex.join(["dplan", *sys.argv[1:]]).replace(str(Path.home()), "~")
+def _command_line(data_home: Path | None) -> str:
+    """Return the command without the folders that lead to the data, which are private."""
+    arguments = [
+        argument.replace(str(data_home), data_home.name)
+        if data_home and data_home.is_absolute()
+        else argument
+        for argument in sys.argv[1:]
+    ]
+    return shlex.join(["dplan", *arguments]).replace(str(Path.home()), "~")

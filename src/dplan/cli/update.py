@@ -65,7 +65,7 @@ def update(
     earlier verdicts; if a row comes back with another verdict, the later one wins.
     """
     from dplan.persistence.claim import check_new, claimed
-    from dplan.tables.label_values import described
+    from dplan.tables.label_values import described, listed
     from dplan.tables.mistakes import errors_file
     from dplan.tables.model import TableModel
     from dplan.tables.review_queue import is_queue, read_queue
@@ -95,6 +95,11 @@ def update(
         say(f"{name}: {len(rows.y):,} rows: {described(counts, int((rows.y < 0).sum()))}.")
         summary = updated.summary
         say(f"The model now knows {described(summary['labels'], summary['checked_normal'])}.")
+        if slips := summary["updates"][-1]["slips"]:
+            say(
+                f"Not learned, because most other verdicts contradict them: {len(slips):,} of the rows called normal. "
+                f"Are these slips? {listed(slips)}."
+            )
         if not no_estimate:
             for line in _described(changes(old, rows, updated, seed=seed)):
                 say(line)

@@ -43,31 +43,25 @@ def randomised_tree(
     random_state : RandomState
         Source of random numbers.
     """
-    nodes = _grown(rows, known, weights, max_features, random_state)
-    left, right = nodes.children_left, nodes.children_right
-    return one_tree(left, right, left < 0, nodes.feature, nodes.threshold, nodes.value[:, 0, -1])
+    if KNOWN_TREES:
+        from sklearn.tree._criterion import Gini
+        from sklearn.tree._splitter import RandomSplitter
+        from sklearn.tree._tree import DepthFirstTreeBuilder, Tree
 
-
-def _grown(
-    rows: Floats,
-    known: NDArray[np.bool_],
-    weights: NDArray[np.float64],
-    max_features: int,
-    random_state: np.random.RandomState,
-) -> Any:
-    """Return scikit-learn's tree."""
-    if not KNOWN_TREES:
+        n_classes = np.array([2], dtype=np.intp)
+        splitter = RandomSplitter(Gini(1, n_classes), max_features, _LEAF_ROWS, 0.0, random_state, None)
+        grower = DepthFirstTreeBuilder(splitter, 2 * _LEAF_ROWS, _LEAF_ROWS, 0.0, np.iinfo(np.int32).max, 0.0)
+        nodes = Tree(rows.shape[1], n_classes, 1)
+        grower.build(nodes, rows, known.astype(np.float64).reshape(-1, 1), weights, None)
+    else:
         model = ExtraTreeClassifier(
             max_features=max_features, min_samples_leaf=_LEAF_ROWS, random_state=random_state
         )
-        return model.fit(rows, known, weights).tree_
-    from sklearn.tree._criterion import Gini
-    from sklearn.tree._splitter import RandomSplitter
-    from sklearn.tree._tree import DepthFirstTreeBuilder, Tree
+        nodes = model.fit(rows, known, weights).tree_
+    return converted(nodes)
 
-    n_classes = np.array([2], dtype=np.intp)
-    splitter = RandomSplitter(Gini(1, n_classes), max_features, _LEAF_ROWS, 0.0, random_state, None)
-    tree = Tree(rows.shape[1], n_classes, 1)
-    grower = DepthFirstTreeBuilder(splitter, 2 * _LEAF_ROWS, _LEAF_ROWS, 0.0, np.iinfo(np.int32).max, 0.0)
-    grower.build(tree, rows, known.astype(np.float64).reshape(-1, 1), weights, None)
-    return tree
+
+def converted(nodes: Any) -> Trees:
+    """Convert scikit-learn's tree; leaf values are shares of the last class."""
+    left, right = nodes.children_left, nodes.children_right
+    return one_tree(left, right, left < 0, nodes.feature, nodes.threshold, nodes.value[:, 0, -1])

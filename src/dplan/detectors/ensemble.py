@@ -117,6 +117,8 @@ class DPLANEnsemble(FittedEnsemble):
         agents, nearest neighbours, forest.
     score_quantiles_ : ndarray of float64
         Scores of unlabelled rows at 0, 0.1, …, 100 %.
+    slips_ : ndarray of int64
+        Indices of training rows that were left out as slips, see Notes; not saved with the detector.
     history_ : dict of list
         Per agent: agents (trained so far) and seconds (since fit started).
 
@@ -126,6 +128,7 @@ class DPLANEnsemble(FittedEnsemble):
     unlabelled rows; for trees and explorers, they are rows that occur often. There are also additional members:
     isolation forests that learn from up to 512 verdicts how suspicious each leaf is. They learn from a few verdicts
     already, so they help most when a review begins; after 100 verdicts, they and the explorers count less and less.
+    With more than 100 verdicts, checked rows that the other verdicts contradict are left out: they are probably slips.
     `sample_weight` changes the weight of verdicts.
 
     If no row is labelled, the 1 % of rows (at least 10) with the highest isolation scores are used instead.
@@ -273,8 +276,9 @@ class DPLANEnsemble(FittedEnsemble):
     def _without_slips(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> Indices:
         """Return labels without verdicts that other verdicts contradict."""
         judged = np.flatnonzero(labels) if (labels < 0).any() else np.zeros(0, dtype=np.int64)
+        self.slips_ = judged[slips(self._arrange(X, judged), labels[judged] > 0, rng)]
         trusted = labels.copy()
-        trusted[judged[slips(self._arrange(X, judged), labels[judged] > 0, rng)]] = 0
+        trusted[self.slips_] = 0
         return trusted
 
     def _judged(

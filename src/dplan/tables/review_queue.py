@@ -246,7 +246,8 @@ def read_queue(
     known = [*list(model.summary.get("labels", {"unlabelled": 0}))[1:]]
     classes = ["unlabelled", *dict.fromkeys([*known, *anomaly])]
     words = _words(classes, known, anomaly, normal)
-    found: list[tuple[str, Floats, int]] = []
+    id_places = [names.index(name) for name in model.summary.get("ids", ()) if name in names]
+    found: list[tuple[str, Floats, int, str]] = []
     for number, row in enumerate(rows, start=2):
         cells = [*row, *[""] * (len(names) - len(row))]
         word = cells[place].strip().casefold()
@@ -262,13 +263,15 @@ def read_queue(
             key, decoded = decode_row(model, cells[features])
         except ValueError as error:
             raise ValueError(f"{path.name}, row {number}: {error}") from None
-        found.append((key, decoded, words[word]))
+        name = ", ".join(filter(None, (cells[place].strip() for place in id_places)))
+        found.append((key, decoded, words[word], name or f"{path.name}, row {number}"))
     if not found:
         raise ValueError(f"{path.name} contains no verdict: column {verdict!r} is empty")
-    y = np.array([code for _, _, code in found], dtype=np.int64)
+    keys, prepared, codes, row_names = zip(*found, strict=True)
+    y = np.array(codes, dtype=np.int64)
     if classes[-1:] == ["anomaly"] and not (y == len(classes) - 1).any():
         classes.pop()
-    return Verdicts(np.stack([row for _, row, _ in found]), y, tuple(classes), [key for key, _, _ in found])
+    return Verdicts(np.stack(prepared), y, tuple(classes), list(keys), names=row_names)
 
 
 def _words(

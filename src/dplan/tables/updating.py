@@ -114,10 +114,13 @@ def trained_with(model: TableModel, new: Verdicts, detector: Any, *, seed: int =
     }
     summary["checked_normal"] = max(0, int(summary.get("checked_normal", 0)) + sizes.get(-1, 0))
     summary["rows"] = int(summary["rows"]) + merged.n_new
+    new_names = dict(zip(new.keys, new.names, strict=False))
+    slips = [merged.keys[row] for row in getattr(detector, "slips_", ())]
     update = {
         "rows": len(new.y),
         "labels": {name: int((codes == k).sum()) for k, name in enumerate(names)},
         "checked_normal": int((codes < 0).sum()),
+        "slips": [new_names[key] for key in slips if key in new_names],
         "seconds": round(time.perf_counter() - started, 3),
     }
     summary["updates"] = [*summary.get("updates", []), update]
@@ -125,7 +128,7 @@ def trained_with(model: TableModel, new: Verdicts, detector: Any, *, seed: int =
     rng = np.random.default_rng(seed)
     old_keys, old_names = (summary.get(name, ()) for name in ("verdict_keys", "known_names"))
     # Checked rows, which come last, have no names.
-    row_names = dict(zip(old_keys, old_names, strict=False)) | dict(zip(new.keys, new.names, strict=False))
+    row_names = dict(zip(old_keys, old_names, strict=False)) | new_names
     return assemble(
         detector,
         model.preparation,
