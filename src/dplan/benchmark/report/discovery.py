@@ -34,10 +34,30 @@ def discovery_chapter(results: Results) -> Iterator[Block]:
     )
     for per_refit in sorted({cell["x"] for cell in cells}, reverse=True):
         own = [cell for cell in cells if cell["x"] == per_refit]
-        seeds = sorted({cell["seed"] for cell in own})
         yield Heading(f"{per_refit:g} verdict{'s' * (per_refit != 1)} per refit", 3)
-        yield Paragraph(f"Seeds {seeds[0]} to {seeds[-1]}; bands are ± one standard deviation.")
+        yield Paragraph(f"{_seeds(own)}; bands are ± one standard deviation.")
         yield from _chapter(own)
+
+
+def _seeds(cells: Sequence[Cell]) -> str:
+    """Return the seeds, most of them first, with the tables if not all have the same.
+
+    Examples
+    --------
+    >>> _seeds([{"dataset": name, "seed": seed} for name, n in (("a", 1), ("b", 3), ("c", 3)) for seed in range(n)])
+    'Seeds 0 to 2 (b, c), 0 (a)'
+    """
+    tables: dict[str, set[int]] = {}
+    for cell in cells:
+        tables.setdefault(cell["dataset"], set()).add(cell["seed"])
+    groups: dict[tuple[int, ...], list[str]] = {}
+    for table in sorted(tables, key=lambda name: (-len(tables[name]), name)):
+        groups.setdefault(tuple(sorted(tables[table])), []).append(table)
+    parts = []
+    for seeds, names in groups.items():
+        span = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"{seeds[0]}"
+        parts.append(f"{span} ({', '.join(names)})" if len(groups) > 1 else span)
+    return f"Seeds {', '.join(parts)}"
 
 
 def _chapter(cells: Sequence[Cell]) -> Iterator[Block]:
