@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from dplan import DPLANEnsemble
 from dplan.cli.main import main
 from dplan.tables import TableModel, fit_table, from_table, read_queue
-from dplan.tables.review_queue import ROW, decode_row, encode_row, is_queue
+from dplan.tables.review_queue import ROW, RowCode, is_queue
 from dplan.tables.row_keys import row_keys
 from tests.tables.payments import payments
 
@@ -59,6 +59,32 @@ def filled_in(queue, target, verdicts, *, encoding="utf-8", separator=",", chang
         writer.writerow([verdict if name == "verdict" else change(name, cell) for name, cell in row.items()])
     target.write_bytes(text.getvalue().encode(encoding, errors="replace"))
     return target
+
+
+@pytest.mark.parametrize(
+    ("options", "separator", "decimal"), [((), ";", ","), (("--separator", "|"), "|", ",")]
+)
+def test_the_queue_is_written_like_the_table(trained, queue, tmp_path, options, separator, decimal):
+    new = pl.read_csv(trained / "new.csv")
+    new.write_csv(tmp_path / "neu.csv", separator=";", decimal_comma=True)
+    path = tmp_path / "queue.csv"
+    run(
+        "score",
+        tmp_path / "neu.csv",
+        "-m",
+        trained / "m.dplan",
+        "--review",
+        path,
+        "--review-rows",
+        24,
+        *options,
+    )
+    text = io.StringIO(path.read_text(encoding="utf-8-sig"), newline="")
+    rows = list(csv.DictReader(text, delimiter=separator))
+    expected = rows_of(queue)
+    assert [row["payment"] for row in rows] == [row["payment"] for row in expected]
+    assert [row["score"] for row in rows] == [row["score"].replace(".", decimal) for row in expected]
+    assert is_queue(path)
 
 
 def test_the_queue_has_the_rows_with_all_their_columns_and_reasons(trained, queue):
@@ -201,7 +227,7 @@ def test_damage_is_named(trained, queue, tmp_path, change, message):
 def test_rows_of_another_model_and_bombs_are_rejected(trained):
     model = TableModel.load(trained / "m.dplan")
     row = model.background[0]
-    key, decoded = decode_row(model, encode_row(model, "00" * 8, row))
+    key, decoded = RowCode(model).decode(RowCode(model).encode("00" * 8, row))
     assert key == "00" * 8
     np.testing.assert_array_equal(decoded, row)
     other = fit_table(
@@ -210,11 +236,11 @@ def test_rows_of_another_model_and_bombs_are_rejected(trained):
         estimate=False,
     )
     with pytest.raises(ValueError, match="scored by another model"):
-        decode_row(other, encode_row(model, "00" * 8, row))
+        RowCode(other).decode(RowCode(model).encode("00" * 8, row))
     with pytest.raises(ValueError, match="scored by another model"):
-        decode_row(model, encode_row(model, "00" * 8, np.zeros(10_000_000, dtype=np.float32)))
+        RowCode(model).decode(RowCode(model).encode("00" * 8, np.zeros(10_000_000, dtype=np.float32)))
     with pytest.raises(ValueError, match="not finite"):
-        decode_row(model, encode_row(model, "00" * 8, np.full_like(row, np.nan)))
+        RowCode(model).decode(RowCode(model).encode("00" * 8, np.full_like(row, np.nan)))
 
 
 def test_more_classes_and_other_words(trained, queue, tmp_path):

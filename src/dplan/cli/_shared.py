@@ -78,6 +78,8 @@ class Commands(click.Group):
                 name = getattr(error, "filename", None) or text.partition("(os error 13): ")[2]
                 if isinstance(error, PermissionError) and name:
                     text = f"{name}: permission denied; change its permissions or run as another user"
+                elif isinstance(error, FileNotFoundError) and error.filename:
+                    text = f"file not found: {error.filename}"
                 raise click.ClickException(printable(text)) from error
             traceback.print_exc()
             echo("Error: this is a bug in dplan; please report it with the lines above.", err=True)

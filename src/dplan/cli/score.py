@@ -12,6 +12,9 @@ from dplan.cli import _reading
 from dplan.cli._shared import MODEL, examples, overwrite, progress_bar, say, stopwatch
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dplan.tables.chunks import Chunk
     from dplan.tables.mistakes import OnError
 
 _FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow")
@@ -118,8 +121,11 @@ def score(
     from dplan.tables.model import TableModel
     from dplan.tables.scoring import Options, score_table
 
+    if separator is not None and separator != "tab" and (len(separator) != 1 or not separator.isascii()):
+        raise click.UsageError("--separator must be one character such as ; or the word tab")
+    sign = "\t" if separator == "tab" else separator
     if review is not None:
-        _write_review(table, model, review, review_rows, form, encoding, missing, overwrite)
+        _write_review(table, model, review, review_rows, form, encoding, missing, sign, decimal, overwrite)
     if output is None:
         if review is None:
             raise click.UsageError("Missing option '-o' / '--output' or '--review'.")
@@ -137,8 +143,6 @@ def score(
             )
         _follow(model, form, keep, threshold, explain, encoding, missing)
         return
-    if separator is not None and separator != "tab" and (len(separator) != 1 or not separator.isascii()):
-        raise click.UsageError("--separator must be one character such as ; or the word tab")
     target = None if output == "-" else Path(output)
     source, kind = _reading.source(table, form, target)
     parts = source if isinstance(source, list) else None
@@ -154,7 +158,7 @@ def score(
         explain,
         on_error,
         skip_labelled,
-        "\t" if separator == "tab" else separator,
+        sign,
         decimal,
     )
     with stopwatch() as seconds, progress_bar() as progress:
@@ -209,11 +213,13 @@ def _write_review(
     form: str | None,
     encoding: str | None,
     missing: tuple[str, ...],
+    separator: str | None,
+    decimal: str | None,
     overwrite: bool,
 ) -> None:
     """Write the rows to look at next."""
     from dplan.persistence.claim import claimed
-    from dplan.tables.chunks import CHUNK_ROWS, chunks
+    from dplan.tables.chunks import CHUNK_ROWS, Conventions, chunks
     from dplan.tables.model import TableModel
     from dplan.tables.review_queue import review_rows, write_queue
 
@@ -222,8 +228,18 @@ def _write_review(
     with claimed(review, inputs, overwrite=overwrite), stopwatch() as seconds:
         loaded = TableModel.load(model)
         read = chunks(source, kind, CHUNK_ROWS, _reading.read_options(encoding, missing, loaded))
-        rows, n_read = review_rows(loaded, read, n_rows)
-        write_queue(rows, review)
+        conventions = Conventions()
+
+        def noted() -> Iterator[Chunk]:
+            nonlocal conventions
+            for chunk in read:
+                conventions = chunk.conventions or conventions
+                yield chunk
+
+        rows, n_read = review_rows(loaded, noted(), n_rows)
+        # For the spreadsheet that wrote the table.
+        like = Conventions(separator or conventions.separator, decimal or conventions.decimal)
+        write_queue(rows, review, like)
         known = list(loaded.summary.get("labels", {}))[1:]
         say(
             f"Read {n_read:,} rows in {seconds():.1f} s; wrote {rows.height:,} of them to {review}. Fill in the column "

@@ -15,7 +15,7 @@ import io
 import json
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,11 +26,11 @@ from dplan._kernels.perceptron import Floats
 from dplan.detectors.query import query
 from dplan.exceptions import shown
 from dplan.persistence.atomic import atomic_write
-from dplan.tables.chunks import Chunk
+from dplan.tables.chunks import Chunk, Conventions
 from dplan.tables.label_values import listed
 from dplan.tables.model import TableModel
 from dplan.tables.row_keys import row_keys
-from dplan.tables.writing import neutralised
+from dplan.tables.writing import conventions_of_output, write_rows
 
 __all__ = ["ROW", "Verdicts", "is_queue", "read_queue", "review_rows", "write_queue"]
 
@@ -44,6 +44,8 @@ _SEPARATORS = (",", ";", "\t", "|")
 _NORMAL = {"normal", "ok", "okay", "no", "n", "false", "0", "-1", "false alarm", "nein", "non"}
 _ANOMALY = {"anomaly", "yes", "y", "true", "1", "ja", "oui"}
 _UNSURE = {"", "?", "unsure", "unknown", "unlabelled"}
+
+_PLAIN = Conventions()
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +98,7 @@ def review_rows(
         The columns of a review queue.
     """
     done = set(model.summary.get("verdict_keys", ()))
+    code = RowCode(model)
     best, n_read = pl.DataFrame(), 0
     for chunk in chunks:
         table = chunk()
@@ -109,9 +112,7 @@ def review_rows(
         keys = row_keys(table[top].select(_ids(model, table)), prepared[top])
         own = table[top].with_columns(
             pl.Series("\x00score", scores[top]),
-            pl.Series(
-                ROW, [encode_row(model, key, row) for key, row in zip(keys, prepared[top], strict=True)]
-            ),
+            pl.Series(ROW, [code.encode(key, row) for key, row in zip(keys, prepared[top], strict=True)]),
         )
         own = own.filter(~pl.Series(keys, dtype=pl.String).is_in(list(done)))
         best = pl.concat([best, own], how="diagonal_relaxed").sort(
@@ -120,7 +121,7 @@ def review_rows(
         best = best[: _CANDIDATES * n]
     if best.height == 0:
         return best, n_read
-    rows = np.stack([decode_row(model, text)[1] for text in best[ROW]])
+    rows = np.stack([code.decode(text)[1] for text in best[ROW]])
     chosen = query(best["\x00score"].to_numpy(), n, X=rows, diverse=diverse, explore=explore)
     return _as_queue(model, best[chosen]), n_read
 
@@ -151,50 +152,56 @@ def _as_queue(model: TableModel, rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def write_queue(rows: pl.DataFrame, path: Path) -> None:
-    """Write a review queue as CSV that spreadsheets open correctly, TSV or Excel workbook, by the file's name."""
-    suffix = path.suffix.lower()
-    if suffix not in (".csv", ".tsv", ".txt"):
+def write_queue(rows: pl.DataFrame, path: Path, like: Conventions = _PLAIN) -> None:
+    """Write a review queue as CSV or TSV, by the file's name, with the separator and decimal sign of another file.
+
+    A byte order mark tells spreadsheets the encoding.
+    """
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in ("csv", "tsv", "txt"):
         raise ValueError(f"{path.name}: a review queue is a .csv or .tsv file, which every spreadsheet opens")
     with atomic_write(path) as temporary:
-        safe = neutralised(rows.lazy()).collect()
-        safe.write_csv(temporary, separator="\t" if suffix == ".tsv" else ",", include_bom=True)
+        write_rows(rows.lazy(), temporary, kind, replace(conventions_of_output(kind, like), mark=True))
 
 
-def encode_row(model: TableModel, key: str, row: Floats) -> str:
-    """Return a row and its key as a text that spreadsheets leave alone."""
-    data = bytes.fromhex(key) + _digest(model) + np.ascontiguousarray(row, dtype="<f4").tobytes()
-    return _PREFIX + base64.urlsafe_b64encode(zlib.compress(data, 9)).decode().rstrip("=")
+class RowCode:
+    """How the rows of a model are written in a queue: as texts that spreadsheets leave alone."""
 
+    def __init__(self, model: TableModel) -> None:
+        # A digest of how the model prepares rows, which updates do not change.
+        state = json.dumps(model.preparation.to_state(), sort_keys=True, default=str)
+        self._digest = hashlib.blake2b(state.encode(), digest_size=_MODEL_BYTES).digest()
+        self._size = _KEY_BYTES + _MODEL_BYTES + 4 * int(model.detector.n_features_in_)
 
-def decode_row(model: TableModel, text: str) -> tuple[str, Floats]:
-    """Return the key and the features of a row; raise ValueError if the text was changed or is of another model."""
-    size = _KEY_BYTES + _MODEL_BYTES + 4 * int(model.detector.n_features_in_)
-    packed = text.strip()
-    try:
-        if not packed.startswith(_PREFIX):
-            raise ValueError
-        packed = packed.removeprefix(_PREFIX)
-        unpacking = zlib.decompressobj()
-        data = unpacking.decompress(
-            base64.b64decode(packed + "=" * (-len(packed) % 4), b"-_", validate=True), size + 1
+    def encode(self, key: str, row: Floats) -> str:
+        """Return a row and its key as a text."""
+        data = bytes.fromhex(key) + self._digest + np.ascontiguousarray(row, dtype="<f4").tobytes()
+        return _PREFIX + base64.urlsafe_b64encode(zlib.compress(data, 9)).decode().rstrip("=")
+
+    def decode(self, text: str) -> tuple[str, Floats]:
+        """Return the key and the features of a row; raise ValueError if the text was changed or is of another model."""
+        packed = text.strip()
+        try:
+            if not packed.startswith(_PREFIX):
+                raise ValueError
+            packed = packed.removeprefix(_PREFIX)
+            unpacking = zlib.decompressobj()
+            data = unpacking.decompress(
+                base64.b64decode(packed + "=" * (-len(packed) % 4), b"-_", validate=True), self._size + 1
+            )
+            if not unpacking.eof and len(data) <= self._size:
+                raise ValueError
+        except (ValueError, binascii.Error, zlib.error):
+            raise ValueError(f"the cell in column {ROW!r} was changed: {shown(text)}") from None
+        key, digest, features = np.split(
+            np.frombuffer(data, np.uint8), [_KEY_BYTES, _KEY_BYTES + _MODEL_BYTES]
         )
-        if not unpacking.eof and len(data) <= size:
-            raise ValueError
-    except (ValueError, binascii.Error, zlib.error):
-        raise ValueError(f"the cell in column {ROW!r} was changed: {shown(text)}") from None
-    if len(data) != size or data[_KEY_BYTES : _KEY_BYTES + _MODEL_BYTES] != _digest(model):
-        raise ValueError("the rows were scored by another model; score the table again with this one")
-    row = np.frombuffer(data[_KEY_BYTES + _MODEL_BYTES :], dtype="<f4").astype(np.float32)
-    if not np.isfinite(row).all():
-        raise ValueError(f"the cell in column {ROW!r} contains a value that is not finite")
-    return data[:_KEY_BYTES].hex(), row
-
-
-def _digest(model: TableModel) -> bytes:
-    """Return a digest of how the model prepares rows, which updates do not change."""
-    state = json.dumps(model.preparation.to_state(), sort_keys=True, default=str)
-    return hashlib.blake2b(state.encode(), digest_size=_MODEL_BYTES).digest()
+        if len(data) != self._size or digest.tobytes() != self._digest:
+            raise ValueError("the rows were scored by another model; score the table again with this one")
+        row = features.view("<f4").astype(np.float32)
+        if not np.isfinite(row).all():
+            raise ValueError(f"the cell in column {ROW!r} contains a value that is not finite")
+        return key.tobytes().hex(), row
 
 
 def is_queue(path: Path) -> bool:
@@ -247,6 +254,7 @@ def read_queue(
     classes = ["unlabelled", *dict.fromkeys([*known, *anomaly])]
     words = _words(classes, known, anomaly, normal)
     id_places = [names.index(name) for name in model.summary.get("ids", ()) if name in names]
+    code = RowCode(model)
     found: list[tuple[str, Floats, int, str]] = []
     for number, row in enumerate(rows, start=2):
         cells = [*row, *[""] * (len(names) - len(row))]
@@ -260,7 +268,7 @@ def read_queue(
                 f"{said}, leave it empty, or give its meaning with --anomaly or --normal"
             )
         try:
-            key, decoded = decode_row(model, cells[features])
+            key, decoded = code.decode(cells[features])
         except ValueError as error:
             raise ValueError(f"{path.name}, row {number}: {error}") from None
         name = ", ".join(filter(None, (cells[place].strip() for place in id_places)))
