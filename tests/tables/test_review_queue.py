@@ -62,11 +62,11 @@ def filled_in(queue, target, verdicts, *, encoding="utf-8", separator=",", chang
 
 
 @pytest.mark.parametrize(
-    ("options", "separator", "decimal"), [((), ";", ","), (("--separator", "|"), "|", ",")]
+    ("options", "separator", "decimal"), [((), ";", "."), (("--separator", "|", "--decimal", ","), "|", ",")]
 )
 def test_the_queue_is_written_like_the_table(trained, queue, tmp_path, options, separator, decimal):
     new = pl.read_csv(trained / "new.csv")
-    new.write_csv(tmp_path / "neu.csv", separator=";", decimal_comma=True)
+    new.write_csv(tmp_path / "neu.csv", separator=";")
     path = tmp_path / "queue.csv"
     run(
         "score",
