@@ -98,3 +98,40 @@ def test_what_a_sample_costs_is_what_was_measured():
     page = (Path(__file__).parents[1] / "docs" / "production.md").read_text(encoding="utf-8")
     assert "\n".join(sampling.lines()) in page
     assert sampling.SAMPLE_ROWS in sampling.SIZES
+
+
+def test_simulated_reviews_are_what_was_measured():
+    from dplan.benchmark.results import Results
+
+    root = Path(__file__).parents[1]
+    cells = [cell for cell in Results.read(root / "results-discovery").select("discovery") if cell["x"] == 10]
+
+    def found(method, place, n):
+        """Return the mean over tables of the mean over seeds."""
+        own = [
+            (cell["dataset"], sum(find <= n for find in cell["finds"]))
+            for cell in cells
+            if cell["method"] == method
+            and (cell["scenario"].split("/")[0] == "discovery") == (place == "tables")
+        ]
+        tables = {name for name, _ in own}
+        return sum(
+            sum(counts) / len(counts)
+            for counts in ([count for name, count in own if name == table] for table in tables)
+        ) / len(tables)
+
+    lines = (root / "docs" / "verdicts.md").read_text(encoding="utf-8").splitlines()
+    for method, told in {
+        "DPLANEnsemble": "`DPLANEnsemble`",
+        "AADForest": "AADForest of coniferest",
+        "PineForest": "PineForest of coniferest",
+        "IForest": "isolation forest, no feedback",
+    }.items():
+        for place in ("tables", "data sets"):
+            numbers = " | ".join(f"{found(method, place, n):.1f}" for n in (20, 50, 100, 300))
+            assert f"| {told} | {numbers} |" in lines, (method, place, numbers)
+    more = found("DPLANEnsemble", "tables", 100) / found("AADForest", "tables", 100) - 1
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    assert (
+        f"{found('DPLANEnsemble', 'tables', 100):.1f} anomalies on average, {100 * more:.0f} % more" in readme
+    )
