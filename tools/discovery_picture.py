@@ -32,8 +32,7 @@ def draw(results: Results, path: str) -> None:
     figure = Figure(figsize=(3.7 * len(panels), 3.4), layout="constrained")
     for ax, (title, own) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):
         for number, (method, name) in enumerate(TITLES.items()):
-            curves = np.array([curve(cell) for cell in own if cell["method"] == method])
-            mean, spread = curves.mean(axis=0), curves.std(axis=0)
+            mean, spread = curve([cell for cell in own if cell["method"] == method])
             ax.plot(
                 STEPS, mean, color=f"C{number}", lw=3 if number == 0 else 1.5, label=name, zorder=9 - number
             )
@@ -48,9 +47,13 @@ def draw(results: Results, path: str) -> None:
     figure.savefig(path, dpi=100)
 
 
-def curve(cell: dict[str, Any]) -> NDArray[np.intp]:
-    """Return the anomalies found after 0, 1, … verdicts."""
-    return np.searchsorted(cell["finds"], STEPS, side="right")
+def curve(cells: list[dict[str, Any]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the anomalies found after 0, 1, … verdicts: the mean over data sets, and the spread over seeds."""
+    found: dict[str, list[NDArray[np.intp]]] = {}
+    for cell in cells:
+        found.setdefault(cell["dataset"], []).append(np.searchsorted(cell["finds"], STEPS, side="right"))
+    means, spreads = ([how(own, axis=0) for own in found.values()] for how in (np.mean, np.std))
+    return np.mean(means, axis=0), np.mean(spreads, axis=0)
 
 
 if __name__ == "__main__":

@@ -126,6 +126,22 @@ def test_the_page_shows_what_was_found(output, tmp_path):
     assert check(folder, home, rerun=2).problems == []
 
 
+def test_reviews_of_different_lengths_are_cells_of_the_suite(output, tmp_path):
+    home, _ = output
+    for count, verdicts in ((10, None), (1, 15)):
+        plan = Plan(
+            ("discovery",),
+            methods=("IForest",),
+            runs=1,
+            datasets=("made",),
+            per_refit=(count,),
+            verdicts=verdicts,
+        )
+        run(plan, tmp_path, home=home)
+    checked = check(tmp_path, home)
+    assert (checked.n_cells, checked.problems, checked.missing) == (2, [], {})
+
+
 def test_a_quick_form_runs_everywhere():
     cells = cells_of(Plan(("discovery",), quick=True, runs=1))
     assert {(cell.dataset, cell.x, cell.changed["n_verdicts"]) for cell in cells} == {

@@ -91,8 +91,12 @@ def check(place: str | Path, home: Path | None = None, rerun: int = 0) -> Checke
 def _cells_of_today(results: Results, home: Path | None) -> dict[tuple[str, str], Cell]:
     """List all cells of the suites in the file, for the methods, seeds, labels and parameters in it."""
     found: dict[tuple[str, str], Cell] = {}
-    for suite in dict.fromkeys(record["suite"] for record in results.cells if record["suite"] in SUITES):
-        own = results.select(suite)
+    groups: dict[tuple[str, int | None], list[dict[str, Any]]] = {}
+    for record in results.cells:
+        if record["suite"] in SUITES:
+            verdicts = record.get("changed", {}).get("n_verdicts")
+            groups.setdefault((record["suite"], verdicts), []).append(record)
+    for (suite, verdicts), own in groups.items():
         seeds = [record["seed"] for record in own]
         methods = [
             method for method in dict.fromkeys(record["method"] for record in own) if method in method_names()
@@ -106,7 +110,7 @@ def _cells_of_today(results: Results, home: Path | None) -> dict[tuple[str, str]
             protocols=tuple(dict.fromkeys(record["protocol"] for record in own)),
             labels=tuple(dict.fromkeys((*SUITES[suite].labels, *xs))) if SUITES[suite].labels else (),
             per_refit=xs if suite == "discovery" else (),
-            quick=any("n_verdicts" in record.get("changed", {}) for record in own),
+            verdicts=verdicts,
         )
         for dataset in dict.fromkeys(source_name(record["scenario"]).rpartition("/")[2] for record in own):
             with contextlib.suppress(ValueError):  # not a data set of the suite, and so are its cells
