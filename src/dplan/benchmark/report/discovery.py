@@ -99,7 +99,7 @@ def _comparisons(
         return
     for n in checkpoints:
         ours, theirs = (np.array([_counts(groups[t, m], n).mean() for t in tables]) for m in (OURS, _RIVAL))
-        ratios = ours / np.maximum(theirs, 1e-9)
+        ratios = (ours + 1e-9) / (theirs + 1e-9)  # 1 if neither has found any
         worst = int(np.argmin(ratios))
         p_value = number_text(wilcoxon_p_value(ours, theirs), 4)
         yield (
