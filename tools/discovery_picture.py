@@ -1,6 +1,8 @@
 """Draw the curves of README.md and docs/verdicts.md: anomalies found by the number of verdicts.
 
-python -m tools.discovery_picture [results-discovery] [docs/images/discovery.png]
+    python tools/discovery_picture.py results-discovery docs/images/discovery.png
+
+Bands are one standard deviation over the seeds.
 """
 
 import sys

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,6 @@ from dplan.cli import _reading
 from dplan.cli._shared import MODEL, examples, overwrite, progress_bar, say, stopwatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from dplan.tables.chunks import Chunk
     from dplan.tables.mistakes import OnError
 
 _FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow")
@@ -219,7 +217,7 @@ def _write_review(
 ) -> None:
     """Write the rows to look at next."""
     from dplan.persistence.claim import claimed
-    from dplan.tables.chunks import CHUNK_ROWS, Conventions, chunks
+    from dplan.tables.chunks import CHUNK_ROWS, chunks
     from dplan.tables.model import TableModel
     from dplan.tables.review_queue import review_rows, write_queue
 
@@ -227,19 +225,11 @@ def _write_review(
     inputs = _reading.files(model, Path(table))
     with claimed(review, inputs, overwrite=overwrite), stopwatch() as seconds:
         loaded = TableModel.load(model)
-        read = chunks(source, kind, CHUNK_ROWS, _reading.read_options(encoding, missing, loaded))
-        conventions = Conventions()
-
-        def noted() -> Iterator[Chunk]:
-            nonlocal conventions
-            for chunk in read:
-                conventions = chunk.conventions or conventions
-                yield chunk
-
-        rows, n_read = review_rows(loaded, noted(), n_rows)
-        # For the spreadsheet that wrote the table.
-        like = Conventions(separator or conventions.separator, decimal or conventions.decimal)
-        write_queue(rows, review, like)
+        read = iter(chunks(source, kind, CHUNK_ROWS, _reading.read_options(encoding, missing, loaded)))
+        first = list(islice(read, 1))
+        like = first[0].conventions if first else None
+        rows, n_read = review_rows(loaded, chain(first, read), n_rows)
+        write_queue(rows, review, like, separator=separator, decimal=decimal)
         known = list(loaded.summary.get("labels", {}))[1:]
         say(
             f"Read {n_read:,} rows in {seconds():.1f} s; wrote {rows.height:,} of them to {review}. Fill in the column "

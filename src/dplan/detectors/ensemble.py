@@ -182,7 +182,9 @@ class DPLANEnsemble(FittedEnsemble):
     ) -> Indices:
         """Train all members, network agents from earlier weights if given; return the indices of the neighbours."""
         unlabelled = np.flatnonzero(labels == 0)
-        labels = self._without_slips(X, labels, rng)  # which are neither verdicts nor unlabelled
+        slipped = self._slips(X, labels, rng)
+        labels = labels.copy()
+        labels[slipped] = 0  # neither verdicts nor, from here on, unlabelled rows
         anomalies, checked = np.flatnonzero(labels > 0), np.flatnonzero(labels < 0)
         if cold := len(anomalies) == 0:
             anomalies, unlabelled = labelled_or_pseudo_anomalies(self._arrange(X), labels, rng)
@@ -222,6 +224,7 @@ class DPLANEnsemble(FittedEnsemble):
                     found = exploring.result()
                     self.neighbours_, self.column_quantiles_ = explorers.neighbours, explorers.quantiles
                     self.forest_, self.average_path_length_ = forest
+                    self.slips_ = slipped
                     self._assemble([*agents, *judged], found.members)
                     kinds = [agent.kind for agent in sorted(agents, key=lambda agent: agent.theta is None)]
                     counts = (0 if cold else len(anomalies)), len(checked)
@@ -273,13 +276,10 @@ class DPLANEnsemble(FittedEnsemble):
         check_not_diverged(values, type(self).__name__)
         return standardised(job.kind, agent.weights_, None, values)
 
-    def _without_slips(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> Indices:
-        """Return labels without verdicts that other verdicts contradict."""
+    def _slips(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> Indices:
+        """Return the rows with verdicts that other verdicts contradict."""
         judged = np.flatnonzero(labels) if (labels < 0).any() else np.zeros(0, dtype=np.int64)
-        self.slips_ = judged[slips(self._arrange(X, judged), labels[judged] > 0, rng)]
-        trusted = labels.copy()
-        trusted[self.slips_] = 0
-        return trusted
+        return judged[slips(self._arrange(X, judged), labels[judged] > 0, rng)]
 
     def _judged(
         self, X: NDArray[np.floating], labels: Indices, usual: Floats, rng: np.random.Generator

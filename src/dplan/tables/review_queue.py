@@ -36,6 +36,9 @@ __all__ = ["ROW", "Verdicts", "is_queue", "read_queue", "review_rows", "write_qu
 
 ROW = "dplan_row"  # the column that carries the features
 
+# Columns of candidates, with names that no table has.
+_SCORE, _KEY, _PREPARED = "\x00score", "\x00key", "\x00prepared"
+
 _PREFIX = "row1-"
 _KEY_BYTES, _MODEL_BYTES = 8, 4
 _CANDIDATES = 20  # rows kept per row asked about, to choose from
@@ -44,8 +47,6 @@ _SEPARATORS = (",", ";", "\t", "|")
 _NORMAL = {"normal", "ok", "okay", "no", "n", "false", "0", "-1", "false alarm", "nein", "non"}
 _ANOMALY = {"anomaly", "yes", "y", "true", "1", "ja", "oui"}
 _UNSURE = {"", "?", "unsure", "unknown", "unlabelled"}
-
-_PLAIN = Conventions()
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +99,6 @@ def review_rows(
         The columns of a review queue.
     """
     done = set(model.summary.get("verdict_keys", ()))
-    code = RowCode(model)
     best, n_read = pl.DataFrame(), 0
     for chunk in chunks:
         table = chunk()
@@ -111,19 +111,20 @@ def review_rows(
         top = np.argsort(-scores, kind="stable")[: _CANDIDATES * n + len(done)]
         keys = row_keys(table[top].select(_ids(model, table)), prepared[top])
         own = table[top].with_columns(
-            pl.Series("\x00score", scores[top]),
-            pl.Series(ROW, [code.encode(key, row) for key, row in zip(keys, prepared[top], strict=True)]),
+            pl.Series(_SCORE, scores[top]),
+            pl.Series(_KEY, keys),
+            pl.Series(_PREPARED, [row.tobytes() for row in prepared[top]]),
         )
         own = own.filter(~pl.Series(keys, dtype=pl.String).is_in(list(done)))
         best = pl.concat([best, own], how="diagonal_relaxed").sort(
-            "\x00score", descending=True, maintain_order=True
+            _SCORE, descending=True, maintain_order=True
         )
         best = best[: _CANDIDATES * n]
     if best.height == 0:
         return best, n_read
-    rows = np.stack([code.decode(text)[1] for text in best[ROW]])
-    chosen = query(best["\x00score"].to_numpy(), n, X=rows, diverse=diverse, explore=explore)
-    return _as_queue(model, best[chosen]), n_read
+    rows = np.frombuffer(b"".join(best[_PREPARED]), dtype=np.float32).reshape(best.height, -1)
+    chosen = query(best[_SCORE].to_numpy(), n, X=rows, diverse=diverse, explore=explore)
+    return _as_queue(model, best[chosen], rows[chosen]), n_read
 
 
 def _ids(model: TableModel, table: pl.DataFrame) -> list[str]:
@@ -132,10 +133,10 @@ def _ids(model: TableModel, table: pl.DataFrame) -> list[str]:
     return ids if set(ids) <= set(table.columns) else []
 
 
-def _as_queue(model: TableModel, rows: pl.DataFrame) -> pl.DataFrame:
+def _as_queue(model: TableModel, rows: pl.DataFrame, prepared: Floats) -> pl.DataFrame:
     verdict = str(model.summary.get("label") or "verdict")
-    scores = rows["\x00score"].to_numpy()
-    copied = rows.drop("\x00score", ROW, verdict, strict=False)
+    scores, code = rows[_SCORE].to_numpy(), RowCode(model)
+    copied = rows.drop(_SCORE, _KEY, _PREPARED, ROW, verdict, strict=False)
 
     def free(name: str) -> str:
         return f"dplan_{name}" if name in copied.columns or name == verdict else name
@@ -147,21 +148,29 @@ def _as_queue(model: TableModel, rows: pl.DataFrame) -> pl.DataFrame:
             pl.Series(free("percentile"), model.percentile(scores)),
             pl.Series(free("reasons"), model.reasons(rows), dtype=pl.String),
             *copied,
-            rows[ROW],
+            pl.Series(ROW, [code.encode(key, row) for key, row in zip(rows[_KEY], prepared, strict=True)]),
         ]
     )
 
 
-def write_queue(rows: pl.DataFrame, path: Path, like: Conventions = _PLAIN) -> None:
-    """Write a review queue as CSV or TSV, by the file's name, with the separator and decimal sign of another file.
+def write_queue(
+    rows: pl.DataFrame,
+    path: Path,
+    like: Conventions | None = None,
+    *,
+    separator: str | None = None,
+    decimal: str | None = None,
+) -> None:
+    """Write a review queue as CSV or TSV, by the file's name, for the spreadsheet that wrote the table.
 
-    A byte order mark tells spreadsheets the encoding.
+    Separator and decimal sign are those of `like`, unless they are given. A byte order mark tells the encoding.
     """
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("csv", "tsv", "txt"):
         raise ValueError(f"{path.name}: a review queue is a .csv or .tsv file, which every spreadsheet opens")
     with atomic_write(path) as temporary:
-        write_rows(rows.lazy(), temporary, kind, replace(conventions_of_output(kind, like), mark=True))
+        conventions = replace(conventions_of_output(kind, like, separator, decimal), mark=True)
+        write_rows(rows.lazy(), temporary, kind, conventions)
 
 
 class RowCode:

@@ -77,7 +77,7 @@ def check_types(table: pl.DataFrame, kind: str) -> None:
 
 
 def conventions_of_output(
-    kind: str, found: Conventions | None, separator: str | None = None, decimal: str | None = None
+    kind: str, found: Conventions | None, separator: str | None, decimal: str | None
 ) -> Conventions:
     """Return how to write a text output: like the input, unless a separator or decimal sign is given.
 
