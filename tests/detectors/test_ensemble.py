@@ -16,11 +16,11 @@ from dplan.detectors._fitted_ensemble import stack_networks, unstack_networks
 from dplan.detectors._members import (
     agent_weights,
     member_weights,
-    randomised_trees,
     separation,
     shares_of_kinds,
     standardised,
 )
+from dplan.detectors._tree_agents import randomised_trees
 from dplan.detectors._verdicts import balanced_weights
 
 FEW = {"n_steps": 3000, "warmup_steps": 1000, "n_rounds": 20, "n_trees": 30, "random_state": 0}
@@ -204,7 +204,8 @@ def randomised(X, labels, n_trees=60):
     anomalies, checked = np.flatnonzero(labels > 0), np.flatnonzero(labels < 0)
     weights = balanced_weights(len(X), anomalies, checked, np.ones(len(anomalies)), np.ones(len(checked)))
     X = X.astype(np.float32)
-    return sum_of_leaves(randomised_trees(X, labels, weights, n_trees, np.random.default_rng(0)), X) / n_trees
+    trees = randomised_trees(X, labels, weights, None, n_trees, np.random.default_rng(0))
+    return sum_of_leaves(trees, X) / n_trees
 
 
 def test_randomised_trees_are_hardly_misled_by_hidden_anomalies():
