@@ -13,7 +13,8 @@ PACKAGE = Path(dplan.__file__).parent
 # From the ground floor up. A module may import its own room and the floors below it; rooms on one floor do not know
 # each other.
 FLOORS = (
-    {"_version", "exceptions"},
+    {"_version", "text"},
+    {"exceptions"},
     {"_kernels", "_html", "persistence"},
     {"agent"},
     {"detectors"},

@@ -17,6 +17,8 @@ Other errors are those of Python and scikit-learn: ValueError for invalid values
 NotFittedError.
 """
 
+from dplan.text import shown
+
 
 class DplanError(Exception):
     """Base class of the errors of this package."""
@@ -103,14 +105,3 @@ class FolderInUseError(JournalError):
 
 class NoLabelsWarning(UserWarning):
     """No row, or every row, is labelled: the detector falls back to an unsupervised ranking."""
-
-
-def shown(text: object) -> str:
-    """Return a value for a message: quoted, with control characters escaped, and shortened.
-
-    Examples
-    --------
-    >>> shown("a" * 100)
-    "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…'"
-    """
-    return repr(text if not isinstance(text, str) or len(text) <= 60 else text[:60] + "…")

@@ -7,6 +7,8 @@ import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
+from dplan.text import shortened
+
 __all__ = ["Line", "bars", "critical_difference", "histogram", "key", "line_chart", "panels", "scatter"]
 
 Floats = NDArray[np.float64]
@@ -168,8 +170,7 @@ def bars(series: Mapping[str, Floats], labels: Sequence[str], *, title: str) -> 
     parts = []
     for i, label in enumerate(labels):
         y = top + i * step
-        shown = label if len(label) <= most else label[: most - 1] + "…"
-        parts.append(_text(left, y + 10, shown, "start"))
+        parts.append(_text(left, y + 10, shortened(label, most), "start"))
         for j, (style, values) in enumerate(series.items()):
             length = max(x(float(values[i])) - left, 0.5)
             place = f'x="{left}" y="{y + 14 + 11 * j}" width="{length:.1f}" height="9"'

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dplan.text import printable
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -131,17 +133,6 @@ def _clean_end() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def printable(text: str) -> str:
-    r"""Escape control characters, which a terminal would interpret.
-
-    Examples
-    --------
-    >>> printable("a\x1b[2Jb\nc\u202ed–é")
-    'a\\x1b[2Jb\\nc\\u202ed–é'
-    """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def echo(text: str, *, err: bool = False) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dplan.cli import _reading
-from dplan.cli._shared import TABLE, echo, examples, printable
+from dplan.cli._shared import TABLE, echo, examples
+from dplan.text import printable
 
 if TYPE_CHECKING:
     import polars as pl

@@ -13,6 +13,7 @@ from platformdirs import user_cache_path
 
 from dplan.datasets.publishers import missing_raw_files, read_raw
 from dplan.datasets.registry import Source, source_of
+from dplan.text import first_line
 
 __all__ = ["Dataset", "collection_folder", "data_home", "find", "load"]
 
@@ -219,8 +220,7 @@ def _load_prepared(name: str, place: Path, mtime_ns: int, size: int) -> Dataset:
         table = pl.read_parquet(place, glob=False)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise ValueError(
-            f"{place} cannot be read ({str(error).splitlines()[0]}): "
-            f"remove it and run `dplan data fetch {name}`"
+            f"{place} cannot be read ({first_line(error)}): remove it and run `dplan data fetch {name}`"
         ) from error
     return from_source(source_of(name), table, place)
 

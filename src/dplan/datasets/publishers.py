@@ -13,6 +13,8 @@ from pathlib import Path
 
 import polars as pl
 
+from dplan.text import first_line
+
 __all__ = ["RAW_FILES", "RawFile", "find_files", "missing_raw_files", "read_raw"]
 
 _MAX_DEPTH = 4  # levels of subfolders that are searched
@@ -289,7 +291,7 @@ def _csv(data: bytes, schema: Schema, place: str, *, has_header: bool, separator
     try:
         return pl.read_csv(data, schema=schema, has_header=has_header, separator=separator)
     except pl.exceptions.PolarsError as error:
-        raise ValueError(f"{place} cannot be read: {str(error).splitlines()[0]}") from error
+        raise ValueError(f"{place} cannot be read: {first_line(error)}") from error
 
 
 def _whitespace_table(file: RawFile, schema: Schema) -> pl.DataFrame:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from dplan.exceptions import ModelFileError
 from dplan.persistence.atomic import atomic_write
+from dplan.text import one_line
 
 Tensors = dict[str, NDArray[Any]]
 
@@ -36,8 +37,6 @@ _TYPES: dict[str, np.dtype[Any]] = {
 
 # Far larger than any model of this package, and small enough to read at once.
 _MAX_HEADER, _MAX_FILE = 64 * 2**20, 2**30
-
-_LONGEST_MESSAGE = 300
 
 
 def write(path: str | Path, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> None:
@@ -138,19 +137,6 @@ def parsed(text: str) -> Any:
     if re.search(r"\\u[dD]", text):  # perhaps half of a surrogate pair, which cannot be encoded
         json.dumps(value, ensure_ascii=False).encode()
     return value
-
-
-def one_line(error: object) -> str:
-    r"""Return a message that may quote a file on one line, shortened and without control characters.
-
-    Examples
-    --------
-    >>> print(one_line("there is no 'a\nb'"))
-    there is no 'a\nb'
-    """
-    text = str(error)
-    text = text if len(text) <= _LONGEST_MESSAGE else text[:_LONGEST_MESSAGE] + "…"
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

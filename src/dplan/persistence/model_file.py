@@ -17,6 +17,7 @@ from dplan._version import __version__
 from dplan.exceptions import ModelFileError
 from dplan.persistence import container
 from dplan.persistence.container import Tensors
+from dplan.text import one_line
 
 __all__ = ["FORMAT", "Contents", "model_file_errors", "read", "write"]
 
@@ -65,7 +66,7 @@ def read(source: str | Path | bytes) -> Contents:
             raise ValueError("the description is not a JSON object")
         written, package = description["format"], description["package"]
         if type(written) is int and written > FORMAT:
-            newer = container.one_line(f"dplan {package} (format {written})")
+            newer = one_line(f"dplan {package} (format {written})")
             raise ModelFileError(
                 f"{name} was written by {newer}; "
                 f"dplan {__version__} reads formats up to {FORMAT}. Upgrade dplan"
@@ -92,4 +93,4 @@ def model_file_errors(name: str) -> Iterator[None]:
         raise
     except (LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         why = f"{error} is missing" if isinstance(error, KeyError) else error
-        raise ModelFileError(f"{name} is not a valid model file: {container.one_line(why)}") from error
+        raise ModelFileError(f"{name} is not a valid model file: {one_line(why)}") from error

@@ -24,9 +24,9 @@ from dplan.review.log import Decision
 from dplan.review.rounds import Round
 from dplan.review.security import TooLarge
 from dplan.review.session import Refused, Session
-from dplan.review.shown import visible
 from dplan.review.story import story
 from dplan.review.view import queue_view, state_view, threshold_view, verdict_view
+from dplan.text import visible
 
 __all__ = ["create_app"]
 

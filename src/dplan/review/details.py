@@ -13,10 +13,10 @@ from dplan._kernels.perceptron import Floats
 from dplan.review.log import Record
 from dplan.review.pictures import picture, restored
 from dplan.review.rounds import Round
-from dplan.review.shown import visible
 from dplan.tables.formatting import cell, format_cell, format_value
 from dplan.tables.model import TableModel
 from dplan.tables.reasons import Evidence
+from dplan.text import visible
 
 __all__ = ["row_details", "similar_rows"]
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import polars as pl
 
-from dplan.exceptions import shown
 from dplan.review.log import Key
 from dplan.tables.chunks import CHUNK_ROWS, Chunk, ReadOptions, chunks
+from dplan.text import shown
 
 __all__ = ["TableFile", "keys_of", "row_ids", "rows_with_ids"]
 

@@ -10,7 +10,7 @@ from dplan._html.blocks import Block, Entry, Figure, Grid, Heading, Paragraph, T
 from dplan.review.labels import label_of
 from dplan.review.progress import found_so_far, next_rows, without_feedback
 from dplan.review.session import Session
-from dplan.review.shown import visible
+from dplan.text import visible
 
 __all__ = ["story"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from dplan.review.log import Record
 from dplan.review.progress import alert_volume, found_so_far, next_rows, without_feedback
 from dplan.review.session import Session
-from dplan.review.shown import visible
+from dplan.text import visible
 
 __all__ = ["queue_view", "state_view", "threshold_view", "verdict_view"]
 

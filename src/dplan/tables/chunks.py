@@ -17,12 +17,13 @@ from typing import BinaryIO, cast
 
 import polars as pl
 
-from dplan.exceptions import CellError, shown
+from dplan.exceptions import CellError
 from dplan.tables.decoding import AUTO, TextFile, uncompressed_name
 from dplan.tables.frames import check_not_forked
 from dplan.tables.queries import query_frames
 from dplan.tables.separated import check_names, decimal_of, header_of, line_of_row, parse, whole_rows
 from dplan.tables.sources import kind_of_file
+from dplan.text import first_line, shown
 
 __all__ = [
     "CHUNK_ROWS",
@@ -211,9 +212,7 @@ def _json_chunk(name: str, line: int, text: bytes) -> Chunk:
             table = pl.read_ndjson(text, infer_schema_length=None)
         except _POLARS_ERRORS as error:
             bad = _bad_json_line(name, line, text)
-            raise ValueError(
-                bad or f"{name} cannot be read as JSON lines: {str(error).splitlines()[0]}"
-            ) from error
+            raise ValueError(bad or f"{name} cannot be read as JSON lines: {first_line(error)}") from error
         check_names(name, table.columns)
         return table
 
@@ -287,9 +286,7 @@ def _readable(path: Path, kind: str) -> Iterator[None]:
     try:
         yield
     except _POLARS_ERRORS as error:
-        raise ValueError(
-            f"{path.name} cannot be read as {kind.capitalize()}: {str(error).splitlines()[0]}"
-        ) from error
+        raise ValueError(f"{path.name} cannot be read as {kind.capitalize()}: {first_line(error)}") from error
 
 
 def _typed_chunks(
@@ -338,4 +335,4 @@ def _sheet(path: Path, sheet: str | None) -> pl.DataFrame:
     try:
         return pl.read_excel(path, sheet_name=sheet, infer_schema_length=None, raise_if_empty=False)
     except Exception as error:  # fastexcel has its own errors
-        raise ValueError(f"{path.name} cannot be read as Excel: {str(error).splitlines()[0]}") from error
+        raise ValueError(f"{path.name} cannot be read as Excel: {first_line(error)}") from error

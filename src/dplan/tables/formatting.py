@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dplan.tables.columns import Column
 from dplan.tables.date_features import typical_moments
+from dplan.text import shortened
 
 if TYPE_CHECKING:
     from dplan._kernels.perceptron import Floats
@@ -71,7 +72,7 @@ def format_value(found: Any) -> str:
         return str(found).lower()
     if isinstance(found, float):
         return f"{found + 0.0:.12g}"  # not -0
-    return repr(_shortened(found)) if isinstance(found, str) else str(found)
+    return repr(shortened(found, _MAX_LENGTH)) if isinstance(found, str) else str(found)
 
 
 def cell(frame: pl.DataFrame, name: str, row: int) -> Any:
@@ -90,7 +91,7 @@ def format_cell(column: Column, found: Any) -> str:
     '7.50'
     """
     if isinstance(found, str) and column.kind != "text":
-        return _shortened(found.strip())
+        return shortened(found.strip(), _MAX_LENGTH)
     return format_value(found)
 
 
@@ -225,7 +226,3 @@ def format_date(microseconds: float) -> str:
     except OverflowError:
         return format_number(microseconds)
     return moment.date().isoformat()
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…"

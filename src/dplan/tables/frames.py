@@ -10,7 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from dplan.exceptions import CellError, shown
+from dplan.exceptions import CellError
+from dplan.text import shown
 
 __all__ = ["as_frame", "check_not_forked", "check_same_columns", "is_frame"]
 

@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan.exceptions import CellError, shown
+from dplan.exceptions import CellError
+from dplan.text import shown
 
 __all__ = [
     "LabelValues",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dplan._kernels.perceptron import Floats
 from dplan.detectors import _saving
 from dplan.detectors._base import Detector
-from dplan.exceptions import ModelFileError, shown
+from dplan.exceptions import ModelFileError
 from dplan.explain.explanation import Explanation, effects
 from dplan.persistence import model_file
 from dplan.tables.chunks import MISSING, ReadOptions
@@ -25,6 +25,7 @@ from dplan.tables.frames import check_not_forked
 from dplan.tables.preparing import TablePreparer
 from dplan.tables.reasons import Evidence
 from dplan.tables.transform_report import TransformReport
+from dplan.text import shown
 
 __all__ = ["TableModel", "load"]
 

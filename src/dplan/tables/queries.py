@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from dplan.exceptions import shown
+from dplan.text import first_line, shown
 
 __all__ = ["query_frames"]
 
@@ -87,7 +87,7 @@ def _duckdb_frames(path: Path, query: str | None, rows: int) -> Iterator[pl.Data
                 target = str(result).replace("'", "''")
                 database.execute(f"COPY ({query.strip().rstrip(';')}) TO '{target}' (FORMAT parquet)")
         except duckdb.Error as error:
-            message = str(error).splitlines()[0]
+            message = first_line(error)
             raise ValueError(f"{path.name} cannot be queried as DuckDB: {message}") from error
         scan = pl.scan_parquet(result, glob=False)
         height = scan.select(pl.len()).collect().item()

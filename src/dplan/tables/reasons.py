@@ -33,6 +33,7 @@ from dplan.tables.formatting import (
     format_value,
     in_units,
 )
+from dplan.text import shortened
 
 __all__ = ["Evidence"]
 
@@ -289,8 +290,7 @@ class Evidence:
         return _Likeness(self._name(j), same, close)
 
     def _name(self, j: int) -> str:
-        name = self.columns[j].name
-        return f"`{name if len(name) <= _MAX_NAME else name[: _MAX_NAME - 1] + '…'}`"
+        return f"`{shortened(self.columns[j].name, _MAX_NAME)}`"
 
     def _equation(self, j: int, row: _Row) -> str:
         return f"{self._name(j)} = {format_cell(self.columns[j], row.values[j])}"

@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
 from dplan.detectors.query import query
-from dplan.exceptions import shown
 from dplan.persistence.atomic import atomic_write
 from dplan.tables.chunks import Chunk, Conventions
 from dplan.tables.label_values import listed
 from dplan.tables.model import TableModel
 from dplan.tables.row_keys import row_keys
 from dplan.tables.writing import conventions_of_output, write_rows
+from dplan.text import shown
 
 __all__ = ["ROW", "Verdicts", "is_queue", "read_queue", "review_rows", "write_queue"]
 

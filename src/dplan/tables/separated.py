@@ -11,13 +11,12 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain, repeat
-from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan.exceptions import shown
+from dplan.text import first_line, shown
 
 __all__ = ["check_names", "decimal_of", "header_of", "line_of_row", "parse", "row_ends", "whole_rows"]
 
@@ -185,7 +184,7 @@ def parse(
             null_values=list(missing),
         )
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise ValueError(f"{name} cannot be read from line {line} on: {_first_line(error)}") from error
+        raise ValueError(f"{name} cannot be read from line {line} on: {first_line(error)}") from error
     if table.height != n_rows:
         raise ValueError(f"{name}: {n_rows:,} rows from line {line} on were read as {table.height:,}")
     return table
@@ -267,7 +266,3 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _first_line(error: Any) -> str:
-    return str(error).splitlines()[0]

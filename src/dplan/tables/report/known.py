@@ -10,9 +10,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
-from dplan.exceptions import shown
 from dplan.tables.label_values import has_verdict, verdicts_of
 from dplan.tables.model import TableModel
+from dplan.text import shown
 
 __all__ = ["Labels", "TrainingRows"]
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dplan.exceptions import shown
 from dplan.tables.understanding.meaning import Meaning
 from dplan.tables.understanding.moments import ORDERS, is_compact, is_duration, is_time, orders
 from dplan.tables.understanding.numbers import ANY_UNIT, Convention, body_of, matching, units
 from dplan.tables.understanding.texts import PARTS, is_flag, part_of
+from dplan.text import shown
 
 __all__ = ["Hints", "propose", "propose_as"]
 
