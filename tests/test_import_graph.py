@@ -21,6 +21,7 @@ FLOORS = (
     {"metrics", "gym", "explain"},
     {"tables"},
     {"datasets"},
+    {"web"},
     {"benchmark", "mlflow", "review", "serving", "spark"},
     {"cli"},
 )

@@ -65,7 +65,7 @@ def test_nothing_is_answered_without_the_token(client, path):
     for headers in ({}, {"Cookie": f"dplan-review-{client.port}=wrong"}):
         status, _, body = client.request("GET", path, headers=headers, cookie=False)
         assert status == 403
-        assert b"Open the link that dplan review printed" in body
+        assert b"Open the link that was printed in the terminal" in body
     status, _, _ = client.request("GET", f"{path}?token=wrong", cookie=False)
     assert status == 403
 

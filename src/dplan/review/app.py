@@ -22,11 +22,11 @@ from dplan.exceptions import VerdictLogError
 from dplan.review.details import row_details, similar_rows
 from dplan.review.log import Decision
 from dplan.review.rounds import Round
-from dplan.review.security import TooLarge
 from dplan.review.session import Refused, Session
 from dplan.review.story import story
 from dplan.review.view import queue_view, state_view, threshold_view, verdict_view
 from dplan.text import visible
+from dplan.web import receive_body
 
 __all__ = ["create_app"]
 
@@ -34,6 +34,7 @@ _FOLDER = Path(__file__).parent
 _SHARED_STYLE = _FOLDER.parent / "_html" / "style.css"
 _READ_AHEAD = 3  # rows that are explained before they are shown
 _LONGEST_NAME = 100
+_LARGEST_BODY, _SLOWEST_BODY = 65_536, 30.0  # bytes, seconds
 
 # The story is a self-contained page: its style sheet is part of it, and nothing else.
 _STORY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
@@ -183,8 +184,7 @@ def create_app(session: Session, finish: Callable[[], list[str]]) -> Starlette:
         exception_handlers={
             Refused: _refused,
             VerdictLogError: _not_saved,
-            HTTPException: lambda _, error: _problem(error.status_code, error.detail),
-            TooLarge: lambda *_: _problem(413, "the request is too large"),
+            HTTPException: _http_error,
             Exception: lambda _, error: _problem(500, f"unexpected error: {error}"),
         },
     )
@@ -195,8 +195,9 @@ def _taking_json(answer: Callable[[dict[str, Any]], Response]) -> Callable[[Requ
     from starlette.concurrency import run_in_threadpool
 
     async def endpoint(request: Request) -> Response:
+        content = await receive_body(request, _LARGEST_BODY, _SLOWEST_BODY)
         try:
-            body = json.loads(await request.body())
+            body = json.loads(content)
             if not isinstance(body, dict):
                 raise ValueError("expected a JSON object")
         except (ValueError, RecursionError) as error:
@@ -211,6 +212,13 @@ def _taking_json(answer: Callable[[dict[str, Any]], Response]) -> Callable[[Requ
 
 def _problem(status: int, message: str, **more: Any) -> JSONResponse:
     return JSONResponse({"problem": message, **more}, status)
+
+
+def _http_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    answer = _problem(error.status_code, error.detail)
+    answer.headers.update(error.headers or {})
+    return answer
 
 
 def _refused(_: Request, error: Exception) -> Response:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import socket
 import threading
 import webbrowser
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.responses import PlainTextResponse
 
 from dplan.review.app import create_app
 from dplan.review.labels import export_labels, label_of
@@ -20,9 +19,9 @@ from dplan.review.log import VerdictLog
 from dplan.review.results import default_log, default_model, write_story
 from dplan.review.rounds import RoundMaker
 from dplan.review.rows import TableFile
-from dplan.review.security import Guard, names_of
 from dplan.review.session import Session
 from dplan.review.worker import Worker
+from dplan.web import PAGE_HEADERS, Cookie, Guard, listen, names_of
 
 __all__ = ["Review"]
 
@@ -92,7 +91,7 @@ class Review:
         self.table, self.labels_out, self._scratch = table, labels_out, scratch
         self.log = log or default_log(table.path, model)
         self.model_path = model_out or default_model(table.path, model)
-        self._socket = _listening(host, port)
+        self._socket, address = listen(host, port)
         try:
             self._verdicts = VerdictLog(self.log)
         except OSError:
@@ -110,9 +109,16 @@ class Review:
             on_refit=lambda new: new.model.save(self.model_path),
         )
         token = secrets.token_urlsafe(24)
-        shown_host = "127.0.0.1" if host in ("0.0.0.0", "::") else host
-        self.url = f"http://{shown_host}:{self._socket.getsockname()[1]}/?token={token}"
-        app: ASGIApp = Guard(create_app(self.session, self.write_results), token, names_of(host))
+        # An address that means all interfaces is not one that a browser can open.
+        reachable = address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+        self.url = f"{reachable}/?token={token}"
+        app = Guard(
+            create_app(self.session, self.write_results),
+            Cookie(token, "dplan-review"),
+            lambda status, message: PlainTextResponse(message + "\n", status),
+            hosts=names_of(host),
+            headers=PAGE_HEADERS,
+        )
         config = uvicorn.Config(
             app, ws="none", log_level="warning", access_log=False, timeout_graceful_shutdown=1
         )
@@ -197,16 +203,3 @@ class Review:
                 self.session.error = " ".join(str(error).split())
                 self.session.stage = None
                 self.session.version += 1
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((host, port))
-        found.listen(100)  # from now on, so that a browser may be quicker than the server
-    except OSError as error:
-        found.close()
-        raise OSError(f"cannot listen on {host}, port {port}: {error.strerror or error}") from error
-    return found

@@ -27,6 +27,7 @@ from dplan.serving.metrics import Metrics
 from dplan.serving.models import Limits, Models, Served
 from dplan.serving.rows import Rows, Table, TooManyRowsError
 from dplan.serving.scoring import INVALID, Scored, explain, score
+from dplan.web import Bearer, Guard, receive_body
 
 __all__ = ["Service"]
 
@@ -34,7 +35,8 @@ __all__ = ["Service"]
 # gain nothing from being put together with others. More threads would wait for each other, as parsing is Python's.
 _LARGE = 1 << 15
 _LARGE_AT_ONCE = min(2, joblib.cpu_count())
-_DISCARDED = _WAITING = 4  # times the largest body
+_WAITING = 4  # times the largest body
+_OPEN_PATHS = ("/ping", "/v2/health/live", "/v2/health/ready")  # of probes, which send no token
 _REFRESH_SECONDS = 1.0
 
 
@@ -75,7 +77,13 @@ class Service:
             lifespan=self._lifespan,
             exception_handlers={HTTPException: _http_error, Exception: _bug},
         )
-        self.app: ASGIApp = Gate(starlette, self._metrics.answered, token, local)
+        guard = Guard(
+            starlette,
+            None if token is None else Bearer(token, _OPEN_PATHS),
+            error_response,
+            hosts=() if local else None,
+        )
+        self.app: ASGIApp = Gate(guard, self._metrics.answered)
 
     def refresh(self) -> None:
         """Load models that are new or were replaced."""
@@ -221,7 +229,7 @@ class Service:
             return rows
 
         try:
-            body = await _body(request, self.limits)
+            body = await receive_body(request, self.limits.body, self.limits.seconds, hint="; see --max-body")
             if len(body) > _LARGE:
                 found = await self._large(served, body, rows_of, explained)
             else:
@@ -289,32 +297,6 @@ class Service:
         if name not in models:
             raise HTTPException(404, f"there is no model called {name!r}; see /models for the names")
         return models[name]
-
-
-async def _body(request: Request, limits: Limits) -> bytes:
-    """Receive the body of a request, of limited size and in limited time."""
-    too_large = HTTPException(413, f"the body is larger than {limits.body:,} bytes; see --max-body")
-    # Many clients read the answer only when they have sent everything, so a body that is too large is received, up to
-    # a second limit, but not kept; unless the client asks before it sends.
-    most = limits.body if "expect" in request.headers else _DISCARDED * limits.body
-    if int(request.headers.get("content-length", 0)) > most:
-        raise too_large
-    parts: list[bytes] = []
-    size = 0
-    try:
-        async with asyncio.timeout(limits.seconds):
-            async for part in request.stream():
-                size += len(part)
-                if size <= limits.body:
-                    parts.append(part)
-                elif size > most:
-                    break
-    except TimeoutError:
-        if size <= limits.body:
-            raise HTTPException(408, f"the body did not arrive within {limits.seconds:g} seconds") from None
-    if size > limits.body:
-        raise too_large
-    return b"".join(parts)
 
 
 def _busy() -> Response:

@@ -1,9 +1,7 @@
-"""Around every request: who may ask, how long it took, and one log line without the contents of rows."""
+"""Around every request: how long it took, and one log line without the contents of rows."""
 
 from __future__ import annotations
 
-import hmac
-import ipaddress
 import logging
 import time
 from collections.abc import Callable
@@ -21,15 +19,12 @@ __all__ = [
     "JsonFormatter",
     "Note",
     "error_response",
-    "is_loopback",
     "json_response",
     "log",
 ]
 
 log = logging.getLogger("dplan.serving")
 
-# Probes of container platforms send no token.
-_OPEN = {"/ping", "/v2/health/live", "/v2/health/ready"}
 DISCONNECTED = 499  # the status that nginx logs if a client leaves before it is answered
 
 
@@ -42,7 +37,7 @@ class Note:
 
 
 class Gate:
-    """Checks host and token, measures and logs every request.
+    """Measures and logs every request.
 
     Parameters
     ----------
@@ -50,22 +45,10 @@ class Gate:
         The application behind it.
     answered : callable
         Called with endpoint, status and seconds of each request.
-    token : str, optional
-        Token that requests must have.
-    local : bool
-        Whether only requests to this machine's own names are answered. A web page that a user of this machine visits
-        could otherwise send requests under its own name (DNS rebinding).
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        answered: Callable[[str, int, float], object],
-        token: str | None = None,
-        local: bool = False,
-    ) -> None:
-        self._app, self._answered, self._local = app, answered, local
-        self._expected = None if token is None else f"Bearer {token}".encode()
+    def __init__(self, app: ASGIApp, answered: Callable[[str, int, float], object]) -> None:
+        self._app, self._answered = app, answered
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -83,8 +66,7 @@ class Gate:
             await send(message)
 
         try:
-            refusal = self._refusal(scope)
-            await (refusal or self._app)(scope, receive, noting)
+            await self._app(scope, receive, noting)
         except Exception as error:  # a bug; the application has answered with 500
             # Without the message, which could contain values of rows.
             log.error("error", extra={"fields": {"error": type(error).__name__, "at": _place(error)}})
@@ -97,18 +79,6 @@ class Gate:
                 if note.model:
                     fields |= {"model": note.model, "rows": note.rows}
                 log.info("request", extra={"fields": fields})
-
-    def _refusal(self, scope: Scope) -> Response | None:
-        headers = dict(scope["headers"])
-        if self._local and not is_loopback(_hostname(headers.get(b"host", b""))):
-            return error_response(421, "this server answers requests to localhost only; start it with --host")
-        if self._expected is None or scope["path"] in _OPEN:
-            return None
-        if hmac.compare_digest(headers.get(b"authorization", b""), self._expected):
-            return None
-        response = error_response(401, "missing or wrong token; send the header  Authorization: Bearer TOKEN")
-        response.headers["WWW-Authenticate"] = "Bearer"
-        return response
 
 
 class JsonFormatter(logging.Formatter):
@@ -132,28 +102,6 @@ def json_response(content: object, status: int = 200) -> Response:
 def error_response(status: int, message: str) -> Response:
     """Return a response with an error message."""
     return json_response({"error": message}, status)
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host name or address means this machine.
-
-    Examples
-    --------
-    >>> is_loopback("localhost"), is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("example.org")
-    (True, True, True, False)
-    """
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _hostname(header: bytes) -> str:
-    """Return the name in a Host header, without the port."""
-    text = header.decode("latin-1").strip().lower()
-    if text.startswith("["):
-        return text[1:].partition("]")[0]
-    return text.partition(":")[0]
 
 
 def _place(error: BaseException) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +11,9 @@ from pathlib import Path
 import uvicorn
 
 from dplan.serving.app import Service
-from dplan.serving.gate import JsonFormatter, is_loopback, log
+from dplan.serving.gate import JsonFormatter, log
 from dplan.serving.models import Limits
+from dplan.web import is_loopback, listen
 
 __all__ = ["serve"]
 
@@ -56,11 +56,7 @@ def serve(
         raise ValueError(problems or f"{source} contains no .dplan file")
     if not local and token is None:
         log.warning("open to the network without a token", extra={"fields": {"host": host}})
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listening = socket.create_server((host, port), family=family, backlog=2048)
-    except OSError as error:
-        raise OSError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+    listening, url = listen(host, port)
     config = uvicorn.Config(
         service.app,
         log_config=None,
@@ -77,9 +73,8 @@ def serve(
     # again, which takes longer than to answer the requests.
     gc.collect()
     gc.freeze()
-    shown = f"[{host}]" if family == socket.AF_INET6 else host
     with listening:
-        started(f"http://{shown}:{listening.getsockname()[1]}", list(service.models.current))
+        started(url, list(service.models.current))
         try:
             server.run(sockets=[listening])
         except (KeyboardInterrupt, SystemExit):  # uvicorn sends itself the signal again, when all is done
