@@ -16,10 +16,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from benchmarks.bars import Bar, interleaved, show
+from dplan.columns.preparer import TablePreparer
 from dplan.datasets.loading import from_source
 from dplan.datasets.registry import source_of
 from dplan.tables.chunks import chunks
-from dplan.tables.preparing import TablePreparer
 from dplan.tables.reading import read_table
 
 BAR = 3.0

@@ -89,7 +89,7 @@ UNDERSTAND = """
 from pathlib import Path
 import polars as pl
 from dplan.tables.chunks import CHUNK_ROWS, MISSING, chunks
-from dplan.tables.understanding.deciding import understand
+from dplan.columns.deciding import understand
 frames = [chunk() for chunk in chunks(Path(sys.argv[1]), "csv", CHUNK_ROWS, raw=True)]
 text = pl.concat(frames, rechunk=False).get_columns()
 begin()

@@ -19,6 +19,7 @@ FLOORS = (
     {"agent"},
     {"detectors"},
     {"metrics", "gym", "explain"},
+    {"columns"},
     {"tables"},
     {"datasets"},
     {"web"},

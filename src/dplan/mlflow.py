@@ -18,7 +18,7 @@ from mlflow.types import ColSpec, DataType, ParamSchema, ParamSpec, Schema
 from mlflow.types.schema import AnyType
 
 from dplan._version import __version__
-from dplan.tables.frames import as_frame
+from dplan.columns.frames import as_frame
 from dplan.tables.model import TableModel
 
 __all__ = ["load_model", "log_model", "save_model"]

@@ -8,10 +8,10 @@ from sklearn.metrics import average_precision_score
 
 from dplan import LogisticBaseline
 from dplan.cli.main import main
+from dplan.columns.deciding import understand
 from dplan.datasets.messy import bank_table, messy
 from dplan.tables import fit_table, from_table
 from dplan.tables.chunks import MISSING, chunks
-from dplan.tables.understanding.deciding import understand
 
 CLEAN = {  # column of the messy table → the same by hand
     "Gebucht am": "Gebucht", "Betrag": "Betrag", "Kontostand": "Kontostand", "Anteil am Limit": "Anteil am Limit",

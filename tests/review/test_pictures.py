@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from dplan.columns.preparer import TablePreparer
 from dplan.review.pictures import picture, restored
-from dplan.tables.preparing import TablePreparer
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from dplan import DPLANEnsemble, LogisticBaseline, TableDetector
+from dplan.columns.column import Column
 from dplan.tables import TableModel, fit_table, from_table
-from dplan.tables.columns import Column
 from dplan.tables.reasons import Evidence, _Row
 
 RANGE = re.compile(r"`(.+?)` = (-?[\d.]+); typical (-?[\d.]+)(?:–(-?[\d.]+))?$")

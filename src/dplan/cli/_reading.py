@@ -66,7 +66,7 @@ def given_columns(
     columns: tuple[str, ...], columns_file: Path | None, text: tuple[str, ...] = ()
 ) -> dict[str, dict[str, Any]]:
     """Return what the options say about columns."""
-    from dplan.tables.understanding.overruling import parse_column, read_columns
+    from dplan.columns.given import parse_column, read_columns
 
     given = {} if columns_file is None else read_columns(columns_file)
     try:

@@ -14,8 +14,8 @@ from dplan.text import printable
 if TYPE_CHECKING:
     import polars as pl
 
+    from dplan.columns.meaning import Meaning
     from dplan.persistence.model_file import Contents
-    from dplan.tables.understanding.meaning import Meaning
 
 
 @click.command(
@@ -103,7 +103,7 @@ def _percent(share: float) -> str:
 
 
 def _understood(series: pl.Series, meaning: Meaning | None) -> str:
-    from dplan.tables.conversion import kind_of
+    from dplan.columns.conversion import kind_of
 
     if meaning is None:
         return kind_of(series)
@@ -120,7 +120,7 @@ def _values(series: pl.Series) -> str:
     """Summarise the values of a column: range, or the most frequent ones."""
     import polars as pl
 
-    from dplan.tables.formatting import format_value
+    from dplan.columns.formatting import format_value
 
     present = series.drop_nulls()
     if present.is_empty():
@@ -180,7 +180,7 @@ def _lines(contents: Contents) -> list[str]:
 
 
 def _columns(contents: Contents) -> list[str]:
-    from dplan.tables.formatting import format_number
+    from dplan.columns.formatting import format_number
 
     found = contents.description
     if found["preparation"] is None:

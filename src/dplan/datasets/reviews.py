@@ -16,10 +16,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dplan.columns.preparer import TablePreparer
 from dplan.datasets.loading import Dataset, collection_folder
 from dplan.datasets.scenario_ids import scenario_id
 from dplan.datasets.splits import Stream
-from dplan.tables.preparing import TablePreparer
 
 __all__ = ["ReviewTable", "drawn", "table", "tables"]
 

@@ -15,11 +15,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dplan.columns.preparer import TablePreparer
 from dplan.datasets.loading import Dataset, load
 from dplan.datasets.scenario_ids import scenario_id
 from dplan.datasets.splits import Rows, Stream, equal_shares, split_by_class
 from dplan.datasets.synthetic import synthetic_anomalies
-from dplan.tables.preparing import TablePreparer
 
 __all__ = ["Protocol", "Task", "scenario"]
 

@@ -10,10 +10,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
+from dplan.columns.formatting import cell, format_cell, format_value
 from dplan.review.log import Record
 from dplan.review.pictures import picture, restored
 from dplan.review.rounds import Round
-from dplan.tables.formatting import cell, format_cell, format_value
 from dplan.tables.model import TableModel
 from dplan.tables.reasons import Evidence
 from dplan.text import visible

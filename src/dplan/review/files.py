@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dplan.columns.frames import as_frame
 from dplan.review.rows import TableFile
 from dplan.tables.chunks import ReadOptions
-from dplan.tables.frames import as_frame
 from dplan.tables.model import TableModel
 from dplan.tables.sources import kind_of_file
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from dplan._kernels.perceptron import Floats
-from dplan.tables.columns import Column, scaling
-from dplan.tables.cycles import CYCLES, feature_positions, position_name
-from dplan.tables.formatting import format_date, format_end
+from dplan.columns.column import Column, scaling
+from dplan.columns.cycles import CYCLES, feature_positions, position_name
+from dplan.columns.formatting import format_date, format_end
 from dplan.text import visible
 
 __all__ = ["picture", "restored"]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dplan._version import __version__
+from dplan.columns.column import Column, Kind
 from dplan.serving.models import Limits, Served
-from dplan.tables.columns import Column, Kind
 
 __all__ = ["document"]
 

@@ -9,10 +9,10 @@ from typing import Any, NoReturn
 import msgspec
 import orjson
 
+from dplan.columns.column import Kind
 from dplan.serving.models import Served
 from dplan.serving.rows import Table
 from dplan.serving.scoring import Scored
-from dplan.tables.columns import Kind
 from dplan.text import shown
 
 __all__ = [

@@ -23,9 +23,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
+from dplan.columns.few_rows import FewRows
 from dplan.exceptions import CellError
 from dplan.tables.chunks import Chunk, chunks
-from dplan.tables.few_rows import FewRows
 from dplan.tables.model import TableModel
 from dplan.text import shown
 

@@ -1,9 +1,20 @@
-"""From a table to a model and back to a table: reading, preparing, fitting, scoring in chunks, reasons, the report.
+"""From a table to a model and back to a table: reading, fitting, scoring in chunks, reasons, the report.
 
 A `TableModel` is a fitted detector together with the preparation of its table. The public names are listed in
 ``__init__.pyi`` and loaded on first use.
 """
 
+import importlib
+from typing import Any
+
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_own, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+# Public here, because users meet columns in tables alone; lazy_loader knows the modules of one package.
+_COLUMNS = {"TablePreparer": "dplan.columns.preparer", "TransformReport": "dplan.columns.differences"}
+__all__ += list(_COLUMNS)
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(importlib.import_module(_COLUMNS[name]), name) if name in _COLUMNS else _own(name)

@@ -1,14 +1,18 @@
+import dplan.columns.differences
+import dplan.columns.preparer
+
 from .chunks import ReadOptions as ReadOptions
 from .detector import TableDetector as TableDetector
 from .fitting import fit_table as fit_table
 from .labels import LabelledTable as LabelledTable
 from .labels import from_table as from_table
 from .model import TableModel as TableModel
-from .preparing import TablePreparer as TablePreparer
 from .reading import read_table as read_table
 from .review_queue import Verdicts as Verdicts
 from .review_queue import read_queue as read_queue
 from .review_queue import review_rows as review_rows
 from .review_queue import write_queue as write_queue
-from .transform_report import TransformReport as TransformReport
 from .updating import update_model as update_model
+
+TablePreparer = dplan.columns.preparer.TablePreparer
+TransformReport = dplan.columns.differences.TransformReport

@@ -17,9 +17,9 @@ from typing import BinaryIO, cast
 
 import polars as pl
 
+from dplan.columns.frames import check_not_forked
 from dplan.exceptions import CellError
 from dplan.tables.decoding import AUTO, TextFile, uncompressed_name
-from dplan.tables.frames import check_not_forked
 from dplan.tables.queries import query_frames
 from dplan.tables.separated import check_names, decimal_of, header_of, line_of_row, parse, whole_rows
 from dplan.tables.sources import kind_of_file

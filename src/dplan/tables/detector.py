@@ -12,15 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dplan.columns.frames import as_frame, is_frame
+from dplan.columns.preparer import Table
 from dplan.detectors._base import Detector
 from dplan.detectors._checks import check_labels
 from dplan.detectors.ensemble import DPLANEnsemble
 from dplan.explain.explanation import Explanation
 from dplan.tables.fitting import fit_table
-from dplan.tables.frames import as_frame, is_frame
 from dplan.tables.labels import LabelledTable
 from dplan.tables.model import TableModel
-from dplan.tables.preparing import Table
 from dplan.text import shown
 
 __all__ = ["TableDetector"]

@@ -13,11 +13,11 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
+from dplan.columns.preparer import TablePreparer
 from dplan.detectors._base import Detector
 from dplan.tables.chunks import ReadOptions
 from dplan.tables.labels import LabelledTable
 from dplan.tables.model import TableModel
-from dplan.tables.preparing import TablePreparer
 from dplan.tables.row_keys import row_keys
 from dplan.text import shown
 

@@ -13,16 +13,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dplan.columns.column import kind_of
+from dplan.columns.deciding import Given
+from dplan.columns.frames import as_frame
+from dplan.columns.meaning import Meaning
 from dplan.tables.chunks import MISSING, ReadOptions
-from dplan.tables.columns import kind_of
 from dplan.tables.decoding import AUTO
-from dplan.tables.frames import as_frame
 from dplan.tables.label_values import LabelValues, listed, read_labels, verdicts_of
 from dplan.tables.mistakes import OnError, Tolerated
 from dplan.tables.reading import Source, as_text, kind_of_source, located, name_of, source_of
 from dplan.tables.sampling import read_sample
-from dplan.tables.understanding.deciding import Given
-from dplan.tables.understanding.meaning import Meaning
 
 __all__ = ["LabelledTable", "from_table"]
 

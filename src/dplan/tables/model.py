@@ -14,6 +14,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
+from dplan.columns.differences import TransformReport
+from dplan.columns.frames import check_not_forked
+from dplan.columns.preparer import TablePreparer
 from dplan.detectors import _saving
 from dplan.detectors._base import Detector
 from dplan.exceptions import ModelFileError
@@ -21,10 +24,7 @@ from dplan.explain.explanation import Explanation, effects
 from dplan.persistence import model_file
 from dplan.tables.chunks import MISSING, ReadOptions
 from dplan.tables.decoding import AUTO
-from dplan.tables.frames import check_not_forked
-from dplan.tables.preparing import TablePreparer
 from dplan.tables.reasons import Evidence
-from dplan.tables.transform_report import TransformReport
 from dplan.text import shown
 
 __all__ = ["TableModel", "load"]

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from dplan._kernels import perceptron
 from dplan._kernels.trees import Trees
+from dplan.columns.column import LIMIT, Column, scaling
+from dplan.columns.cycles import CYCLES, POSITIONS
 from dplan.detectors._base import Detector
 from dplan.persistence.atomic import atomic_write
-from dplan.tables.columns import LIMIT, Column, scaling
-from dplan.tables.cycles import CYCLES, POSITIONS
 from dplan.tables.model import TableModel
 
 __all__ = ["Graph", "export_onnx", "tree_attributes"]
@@ -252,7 +252,7 @@ def _dates(graph: Graph, columns: list[Column]) -> dict[str, str]:
 
 
 def _position(graph: Graph, cycle: str, microseconds: str) -> str:
-    """Add the position of moments in a cycle, as `dplan.tables.cycles.positions` computes it."""
+    """Add the position of moments in a cycle, as `dplan.columns.cycles.positions` computes it."""
 
     def number(value: float) -> str:
         return graph.constant(np.array(float(value)))

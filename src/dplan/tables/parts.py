@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
 from dplan._version import __version__
+from dplan.columns.differences import TransformReport
 from dplan.exceptions import NonFiniteScoreError
 from dplan.persistence.atomic import atomic_write
 from dplan.tables.chunks import Chunk, Conventions, ReadOptions, chunks
@@ -27,7 +28,6 @@ from dplan.tables.drift import Drift
 from dplan.tables.label_values import has_verdict
 from dplan.tables.mistakes import OnError, tolerated
 from dplan.tables.model import TableModel
-from dplan.tables.transform_report import TransformReport
 from dplan.tables.writing import check_types
 
 __all__ = [

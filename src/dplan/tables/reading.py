@@ -15,12 +15,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dplan.columns.deciding import Given, understand
+from dplan.columns.meaning import Meaning
 from dplan.exceptions import CellError
 from dplan.tables.chunks import CHUNK_ROWS, MISSING, ReadOptions, chunks
 from dplan.tables.decoding import AUTO
 from dplan.tables.sources import files_of, kind_of_file
-from dplan.tables.understanding.deciding import Given, understand
-from dplan.tables.understanding.meaning import Meaning
 from dplan.text import shown
 
 __all__ = [

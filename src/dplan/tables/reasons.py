@@ -21,10 +21,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
-from dplan.explain.explanation import Explanation
-from dplan.tables.columns import Column
-from dplan.tables.date_features import moments_met
-from dplan.tables.formatting import (
+from dplan.columns.column import Column
+from dplan.columns.dates import moments_met
+from dplan.columns.formatting import (
     Typical,
     cell,
     format_cell,
@@ -33,6 +32,7 @@ from dplan.tables.formatting import (
     format_value,
     in_units,
 )
+from dplan.explain.explanation import Explanation
 from dplan.text import shortened
 
 __all__ = ["Evidence"]

@@ -16,14 +16,14 @@ import polars as pl
 import polars.selectors as cs
 from numpy.typing import NDArray
 
+from dplan.columns.column import Column, as_fitted
+from dplan.columns.conversion import check_values, for_each_column
+from dplan.columns.deciding import Given
+from dplan.columns.meaning import Meaning
+from dplan.columns.preparer import TablePreparer
 from dplan.tables.chunks import CHUNK_ROWS, Chunk, ReadOptions, chunks
-from dplan.tables.columns import Column, as_fitted
-from dplan.tables.conversion import check_values, for_each_column
 from dplan.tables.mistakes import OnError, tolerated
-from dplan.tables.preparing import TablePreparer
 from dplan.tables.reading import Source, concatenated, decided, is_typed, located, name_of, rewind
-from dplan.tables.understanding.deciding import Given
-from dplan.tables.understanding.meaning import Meaning
 
 __all__ = ["SAMPLE_ROWS", "Sample", "read_sample"]
 
@@ -90,7 +90,7 @@ def read_sample(
         Returns the group of each row of a frame: rows of groups 1, 2, … are all kept; of each other group, a uniform
         sample is.
     given : mapping
-        What is known about columns, as in `dplan.tables.understanding.deciding.understand`.
+        What is known about columns, as in `dplan.columns.deciding.understand`.
     aside : collection of str
         Columns that are not features.
     n_rows : int

@@ -22,6 +22,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dplan.columns.differences import TransformReport
 from dplan.exceptions import NonFiniteScoreError
 from dplan.persistence.claim import check_new, claimed
 from dplan.tables.assembling import (
@@ -38,7 +39,6 @@ from dplan.tables.mistakes import errors_file
 from dplan.tables.model import TableModel
 from dplan.tables.parts import Part, Plan, explain_rows, score_chunk, score_file
 from dplan.tables.reading import unchanged
-from dplan.tables.transform_report import TransformReport
 from dplan.tables.workers import Run, in_threads, on_cluster
 from dplan.tables.writing import DIGITS, check_folder, conventions_of_output, part_name, write_folder
 

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.scaling import scale_rows
+from dplan.columns.differences import TransformReport
 from dplan.tables.chunks import Chunk
 from dplan.tables.mistakes import OnError, tolerated
 from dplan.tables.model import TableModel
 from dplan.tables.parts import prepare_rows
 from dplan.tables.report.distributions import MIN_ROWS, Feature, features
 from dplan.tables.report.known import Labels, TrainingRows
-from dplan.tables.transform_report import TransformReport
 from dplan.text import shown
 
 __all__ = ["Feature", "Map", "ReportData", "report_data"]

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
-from dplan.tables.columns import Column
-from dplan.tables.cycles import CYCLES, WEEKDAYS, feature_positions
-from dplan.tables.formatting import format_date, typical_values
+from dplan.columns.column import Column
+from dplan.columns.cycles import CYCLES, WEEKDAYS, feature_positions
+from dplan.columns.formatting import format_date, typical_values
 from dplan.tables.model import TableModel
 
 __all__ = ["MIN_ROWS", "Feature", "features"]

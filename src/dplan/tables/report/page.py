@@ -19,8 +19,8 @@ from dplan._html.blocks import (
     Tiles,
     as_html,
 )
+from dplan.columns.formatting import format_number, format_share
 from dplan.metrics import RankedScores
-from dplan.tables.formatting import format_number, format_share
 from dplan.tables.model import TableModel
 from dplan.tables.report.data import ReportData
 from dplan.tables.report.distributions import MIN_ROWS, Feature

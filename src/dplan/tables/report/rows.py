@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from dplan._html.blocks import Block, Entry, Grid, Heading, Paragraph, Threshold
-from dplan.tables.formatting import cell, format_value
+from dplan.columns.formatting import cell, format_value
 from dplan.tables.model import TableModel
 from dplan.tables.report.data import ReportData
 

@@ -7,10 +7,10 @@ from typing import Any, Literal, get_args
 
 import polars as pl
 
+from dplan.columns.moments import ORDERS, read_dates, read_durations, read_times
+from dplan.columns.numbers import Convention, conventions, read_numbers
+from dplan.columns.texts import PARTS, read_flags, read_part
 from dplan.exceptions import CellError
-from dplan.tables.understanding.moments import ORDERS, read_dates, read_durations, read_times
-from dplan.tables.understanding.numbers import Convention, conventions, read_numbers
-from dplan.tables.understanding.texts import PARTS, read_flags, read_part
 from dplan.text import shown
 
 __all__ = ["Meaning", "MeaningKind"]

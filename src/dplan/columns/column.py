@@ -1,8 +1,8 @@
 """Prepare one column of a table: its kind, what is learned from it, and how it becomes features.
 
 The type of a column decides its kind: number (also durations), flag (boolean), date (also times of day) or text. What
-the text of a file means is decided before (`dplan.tables.understanding`). A number or a flag becomes one feature scaled
-to [0, 1] on the training rows, a date becomes cycles (`dplan.tables.cycles`), text one feature per level (one-hot).
+the text of a file means is decided before (`dplan.columns`). A number or a flag becomes one feature scaled
+to [0, 1] on the training rows, a date becomes cycles (`dplan.columns.cycles`), text one feature per level (one-hot).
 """
 
 import sys
@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan.tables.conversion import SMALL_INTEGERS, Kind, as_numbers, check_values, kind_of
-from dplan.tables.cycles import CYCLES
-from dplan.tables.dates import parse_dates
-from dplan.tables.understanding.meaning import Meaning, all_read
+from dplan.columns.conversion import SMALL_INTEGERS, Kind, as_numbers, check_values, kind_of
+from dplan.columns.cycles import CYCLES
+from dplan.columns.meaning import Meaning, all_read
+from dplan.columns.parsing import parse_dates
 
 __all__ = [
     "LIMIT",

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from dplan.columns.conversion import for_each_column
+from dplan.columns.meaning import Meaning
+from dplan.columns.moments import orders
+from dplan.columns.numbers import body_of
+from dplan.columns.proposing import Hints, propose, propose_as
+from dplan.columns.texts import looks_free, looks_like_ids
 from dplan.exceptions import CellError
-from dplan.tables.conversion import for_each_column
-from dplan.tables.understanding.meaning import Meaning
-from dplan.tables.understanding.moments import orders
-from dplan.tables.understanding.numbers import body_of
-from dplan.tables.understanding.proposing import Hints, propose, propose_as
-from dplan.tables.understanding.texts import looks_free, looks_like_ids
 from dplan.text import shown
 
 __all__ = ["Given", "understand"]

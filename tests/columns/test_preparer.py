@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from dplan.columns.column import LIMIT
 from dplan.tables import TablePreparer
-from dplan.tables.columns import LIMIT
 
 
 @parametrize_with_checks([TablePreparer()])

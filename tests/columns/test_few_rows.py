@@ -4,10 +4,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from dplan.columns.few_rows import FewRows
+from dplan.columns.meaning import Meaning
+from dplan.columns.preparer import TablePreparer
 from dplan.exceptions import CellError
-from dplan.tables.few_rows import FewRows
-from dplan.tables.preparing import TablePreparer
-from dplan.tables.understanding.meaning import Meaning
 
 
 def table(n, seed):

@@ -13,13 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dplan.columns.column import Column, encode, fit_column, kind_of, scale
+from dplan.columns.conversion import for_each_column
+from dplan.columns.dates import fit_date, is_date, microseconds, write_date
+from dplan.columns.differences import TransformReport
+from dplan.columns.frames import as_frame, check_same_columns, is_frame
+from dplan.columns.meaning import Meaning
 from dplan.exceptions import CellError
-from dplan.tables.columns import Column, encode, fit_column, kind_of, scale
-from dplan.tables.conversion import for_each_column
-from dplan.tables.date_features import fit_date, is_date, microseconds, write_date
-from dplan.tables.frames import as_frame, check_same_columns, is_frame
-from dplan.tables.transform_report import TransformReport
-from dplan.tables.understanding.meaning import Meaning
 from dplan.text import shown
 
 __all__ = ["TablePreparer", "TransformReport"]

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan.tables.columns import Column
-from dplan.tables.date_features import typical_moments
+from dplan.columns.column import Column
+from dplan.columns.dates import typical_moments
 from dplan.text import shortened
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dplan import LogisticBaseline
+from dplan.columns.deciding import understand
+from dplan.columns.given import parse_column, read_columns
+from dplan.columns.meaning import Meaning
 from dplan.exceptions import CellError
 from dplan.tables import TablePreparer, fit_table, from_table
 from dplan.tables.chunks import MISSING, chunks
-from dplan.tables.understanding.deciding import understand
-from dplan.tables.understanding.meaning import Meaning
-from dplan.tables.understanding.overruling import parse_column, read_columns
 
 
 def understood(cells, name="a", given=None, **options):

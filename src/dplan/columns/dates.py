@@ -1,6 +1,6 @@
 """Learn the features of a date column, and write them.
 
-Cycles are described in `dplan.tables.cycles`; the time since another date column is scaled like a number.
+Cycles are described in `dplan.columns.cycles`; the time since another date column is scaled like a number.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan.tables.columns import LIMIT, Column, as_fitted, scaling
-from dplan.tables.conversion import as_numbers, check_values
-from dplan.tables.cycles import CYCLES, WEEKDAYS, cycle_features, cycles_of, feature_positions
-from dplan.tables.understanding.meaning import Meaning
+from dplan.columns.column import LIMIT, Column, as_fitted, scaling
+from dplan.columns.conversion import as_numbers, check_values
+from dplan.columns.cycles import CYCLES, WEEKDAYS, cycle_features, cycles_of, feature_positions
+from dplan.columns.meaning import Meaning
 
 __all__ = ["fit_date", "is_date", "microseconds", "moments_met", "typical_moments", "write_date"]
 

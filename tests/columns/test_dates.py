@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dplan import BoostedBaseline
+from dplan.columns.column import Column
+from dplan.columns.cycles import CYCLES, feature_positions, positions
+from dplan.columns.formatting import typical_values
+from dplan.columns.meaning import Meaning
 from dplan.tables import TablePreparer, fit_table, from_table
-from dplan.tables.columns import Column
-from dplan.tables.cycles import CYCLES, feature_positions, positions
-from dplan.tables.formatting import typical_values
-from dplan.tables.understanding.meaning import Meaning
 
 
 def bookings(n=1500, years=0):

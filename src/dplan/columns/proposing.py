@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dplan.tables.understanding.meaning import Meaning
-from dplan.tables.understanding.moments import ORDERS, is_compact, is_duration, is_time, orders
-from dplan.tables.understanding.numbers import ANY_UNIT, Convention, body_of, matching, units
-from dplan.tables.understanding.texts import PARTS, is_flag, part_of
+from dplan.columns.meaning import Meaning
+from dplan.columns.moments import ORDERS, is_compact, is_duration, is_time, orders
+from dplan.columns.numbers import ANY_UNIT, Convention, body_of, matching, units
+from dplan.columns.texts import PARTS, is_flag, part_of
 from dplan.text import shown
 
 __all__ = ["Hints", "propose", "propose_as"]

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from dplan._kernels.compile import compiled_exactly
 from dplan._kernels.perceptron import Floats
-from dplan.tables.columns import LIMIT, Column
-from dplan.tables.conversion import check_values
-from dplan.tables.preparing import TablePreparer
+from dplan.columns.column import LIMIT, Column
+from dplan.columns.conversion import check_values
+from dplan.columns.preparer import TablePreparer
 
 __all__ = ["FewRows"]
 

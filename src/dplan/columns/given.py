@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dplan.tables.understanding.moments import ORDERS
-from dplan.tables.understanding.texts import PARTS
+from dplan.columns.moments import ORDERS
+from dplan.columns.texts import PARTS
 from dplan.text import shown
 
 __all__ = ["parse_column", "read_columns"]
