@@ -14,8 +14,8 @@ endif
 
 demo: .venv/.for-use
 	$(BIN)/dplan demo
-	$(BIN)/dplan benchmark run --quick --jobs 2 -o demo-output/benchmark
-	$(BIN)/dplan benchmark report demo-output/benchmark
+	$(BIN)/python -m experiments run --quick --jobs 2 -o demo-output/benchmark
+	$(BIN)/python -m experiments report demo-output/benchmark
 	$(BIN)/dplan example -o demo-output
 	$(BIN)/dplan fit demo-output/forest-train.csv --label label --anomaly cottonwood --id plot --no-estimate --overwrite -o demo-output/forest.dplan
 	@echo "Now review the most suspicious plots on a page:  $(BIN)/dplan review demo-output/forest.dplan demo-output/forest-new.csv"

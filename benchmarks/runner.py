@@ -2,10 +2,11 @@
 
 import tempfile
 
+from experiments.backends import on_processes
+from experiments.runner import run as run_plan
+from experiments.suites import Plan
+
 from benchmarks.bars import Bar, show
-from dplan.benchmark.backends import on_processes
-from dplan.benchmark.runner import run as run_plan
-from dplan.benchmark.suites import Plan
 
 JOBS = 2
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import dplan.datasets
-from tests.benchmark.small_cells import make_small_plan
+from tests.experiments.small_cells import make_small_plan
 from tests.tables.payments import payments, payments_model
 
 PROJECT = Path(__file__).parents[1]

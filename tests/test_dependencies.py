@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from constraints.write import FOLDER, PROJECT, declared, lowest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from tools.constraints import FOLDER, PROJECT, declared, lowest
 
 DISTRIBUTIONS = {
     "sklearn": "scikit-learn",
@@ -16,10 +16,11 @@ DISTRIBUTIONS = {
     "prometheus_client": "prometheus-client",
     "backports": "backports.zstd",
 }  # named otherwise than their module
-OURS = {"dplan", "tests", "benchmarks", "studies", "tools", "stable_baselines"}
+OURS = {"dplan", "tests", "benchmarks", "experiments", "constraints", "stable_baselines"}
 NEW_IN_PYTHON = {"compression"}  # from 3.14 on
 COMMANDS = {"ruff", "mypy", "pytest-xdist"}  # used by the Makefile, imported nowhere
 APART = {"spark", "mlflow", "integrations"}  # extras that are installed in an environment of their own
+OUTSIDE = {"dev", "experiments", "integrations"}  # extras that the installed package does not use
 FOR_AN_EXAMPLE = {"torch", "stable-baselines3"}  # not in an extra; the example's test is skipped without them
 
 
@@ -56,14 +57,15 @@ def pins(file: str) -> dict[str, Requirement]:
 
 
 def test_the_package_declares_exactly_what_it_imports():
-    extras = set(declared()) - {"dev", "integrations"}
+    extras = set(declared()) - OUTSIDE
     assert imported("src") == names(*extras)
 
 
 def test_development_declares_exactly_what_else_is_imported():
-    everywhere = set.union(*map(imported, ("tests", "benchmarks", "examples", "studies", "tools")))
+    everywhere = set.union(*map(imported, ("tests", "benchmarks", "examples", "experiments", "constraints")))
     apart = names("integrations")
-    assert everywhere - imported("src") - FOR_AN_EXAMPLE - apart == names("dev") - COMMANDS - apart
+    needed = names("dev", "experiments") - imported("src") - COMMANDS - apart
+    assert everywhere - imported("src") - FOR_AN_EXAMPLE - apart == needed
     assert apart <= everywhere
 
 
@@ -74,7 +76,7 @@ def test_every_requirement_has_one_lower_bound():
 
 def test_the_lowest_versions_are_those_in_pyproject():
     expected = (FOLDER / "lowest.txt").read_text(encoding="utf-8")
-    assert lowest() == expected, "run  python tools/constraints.py lowest"
+    assert lowest() == expected, "run  python constraints/write.py lowest"
 
 
 def test_ci_pins_every_requirement_to_a_version_that_is_allowed():
@@ -82,7 +84,7 @@ def test_ci_pins_every_requirement_to_a_version_that_is_allowed():
     for extra, requirement in ((extra, r) for extra, group in declared().items() for r in group):
         file = "integrations.txt" if extra in APART else "ci.txt"
         (pin,) = found[file][canonicalize_name(requirement.name)].specifier
-        assert requirement.specifier.contains(pin.version), "run  python tools/constraints.py ci"
+        assert requirement.specifier.contains(pin.version), "run  python constraints/write.py ci"
 
 
 @pytest.mark.parametrize("file", ["ci.txt", "integrations.txt", "lowest.txt"])

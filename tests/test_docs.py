@@ -1,5 +1,6 @@
 """Every Python block of the README and the docs runs, in order; links work; the map of the package is complete."""
 
+import os
 import re
 import subprocess
 import sys
@@ -25,6 +26,7 @@ def test_the_code_of_a_page_runs(page, tmp_path):
     run = subprocess.run(
         [sys.executable, "-W", "error", str(script)],
         cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,

@@ -23,7 +23,7 @@ FLOORS = (
     {"tables"},
     {"datasets"},
     {"web"},
-    {"benchmark", "mlflow", "review", "serving", "spark"},
+    {"mlflow", "review", "serving", "spark"},
     {"cli"},
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
@@ -104,3 +104,11 @@ def test_data_know_no_detector(start):
             reached.add(name)
             waiting += GRAPH[name]
     assert not [name for name in reached if name.split(".")[0] in ("detectors", "agent", "explain")]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_package_does_not_know_the_experiments(name):
+    tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
+    found = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    found |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert not [module for module in found if module.split(".")[0] == "experiments"]

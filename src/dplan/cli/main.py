@@ -7,7 +7,6 @@ import click
 
 from dplan._version import __version__
 from dplan.cli._shared import Commands
-from dplan.cli.benchmark import benchmark
 from dplan.cli.data import data
 from dplan.cli.demo import demo
 from dplan.cli.detectors import detectors
@@ -45,6 +44,5 @@ for command in (
     detectors,
     doctor,
     data,
-    benchmark,
 ):
     main.add_command(command)

@@ -1,0 +1,23 @@
+"""The paper's experiments and others: suites, a resumable runner, and pages. Run from the folder of the repository.
+
+========================  =====================================================================
+`suites`                  the experiments as lists of cells
+`methods`, `rivals`       the methods by name: detectors, variants of DPLAN, others to compare with
+`data`                    the data behind a scenario id, and tables of other collections
+`cells`                   running and evaluating one cell
+`journal`                 one JSON line per finished cell; survives crashes and full disks
+`runner`, `backends`      running unfinished cells, here or on a cluster
+`configuration`           what results depend on: library versions, data, machine
+`progress`                showing progress in the terminal
+`results`                 reading a journal back: means and deviations over the runs
+`statistics`              Wilcoxon, Friedman and Nemenyi tests, correlations
+`checking`                checking a results file
+`pages`, `fields`         the report as one HTML page and as Markdown
+`paper`                   the paper's tables and figures, next to the published results
+`adgym`, `unknown`        few labels on published splits; anomalies of unknown classes
+`discovery`               simulated reviews
+`ensemble`                what the parts of DPLANEnsemble are worth
+========================  =====================================================================
+
+The journals of the results in the docs are in the folder ``results``.
+"""

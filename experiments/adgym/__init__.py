@@ -1,0 +1,1 @@
+"""Few labels on the published splits of ADGym."""

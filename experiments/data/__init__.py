@@ -1,0 +1,1 @@
+"""The rows that the experiments use: the paper's data sets, and tables of other collections."""

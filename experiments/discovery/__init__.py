@@ -1,0 +1,1 @@
+"""Simulated reviews: how many anomalies are found with how many verdicts."""

@@ -1,0 +1,181 @@
+"""The chapter about simulated reviews: curves of the anomalies found, and what each refit costs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplan._html.blocks import Block, Entry, Figure, Grid, Heading, Items, Paragraph
+from dplan._html.charts import Line, panels
+from experiments.discovery.review import CHECKPOINTS
+from experiments.fields import OURS
+from experiments.paper.tables import number_text
+from experiments.results import Cell, Results
+from experiments.statistics import wilcoxon_p_value
+
+__all__ = ["discovery_chapter"]
+
+_BEST = "best possible"
+_TITLES = {"IForest": "IForest (no feedback)", "Updated": "DPLANEnsemble (partial_fit)"}
+_RIVAL = "AADForest"
+
+Counts = NDArray[np.float64]
+
+
+def discovery_chapter(results: Results) -> Iterator[Block]:
+    """Return the chapter."""
+    cells = results.select("discovery")
+    yield Paragraph(
+        "A reviewer judges the rows with the highest scores that were not judged yet, and the detector learns from "
+        "the verdicts. There are no labels at the start: an isolation forest chooses the first rows for our detectors. "
+        "DPLANEnsemble and the forests of coniferest learn from the first verdicts on; for other detectors, the "
+        "isolation forest goes on until the first anomaly is found. Of the paper's data sets, at most 10,000 rows "
+        "with 2 % anomalies of one class are drawn for each seed."
+    )
+    for per_refit in sorted({cell["x"] for cell in cells}, reverse=True):
+        own = [cell for cell in cells if cell["x"] == per_refit]
+        yield Heading(f"{per_refit:g} verdict{'s' * (per_refit != 1)} per refit", 3)
+        yield Paragraph(f"{_seeds(own)}; bands are ± one standard deviation.")
+        yield from _chapter(own)
+
+
+def _seeds(cells: Sequence[Cell]) -> str:
+    """Return the seeds, most of them first, with the tables if not all have the same.
+
+    Examples
+    --------
+    >>> _seeds([{"dataset": name, "seed": seed} for name, n in (("a", 1), ("b", 3), ("c", 3)) for seed in range(n)])
+    'Seeds 0 to 2 (b, c), 0 (a)'
+    """
+    tables: dict[str, set[int]] = {}
+    for cell in cells:
+        tables.setdefault(cell["dataset"], set()).add(cell["seed"])
+    groups: dict[tuple[int, ...], list[str]] = {}
+    for table in sorted(tables, key=lambda name: (-len(tables[name]), name)):
+        groups.setdefault(tuple(sorted(tables[table])), []).append(table)
+    parts = []
+    for seeds, names in groups.items():
+        span = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"{seeds[0]}"
+        parts.append(f"{span} ({', '.join(names)})" if len(groups) > 1 else span)
+    return f"Seeds {', '.join(parts)}"
+
+
+def _chapter(cells: Sequence[Cell]) -> Iterator[Block]:
+    found = sorted({cell["method"] for cell in cells}, key=lambda name: (name != OURS, name))
+    tables = sorted({cell["dataset"] for cell in cells})
+    groups = {
+        (table, method): [cell for cell in cells if (cell["dataset"], cell["method"]) == (table, method)]
+        for table in tables
+        for method in found
+    }
+    horizon = max(max(map(int, cell["found"])) for cell in cells)
+    checkpoints = [n for n in CHECKPOINTS if n <= horizon]
+    whole = [table for table in tables if all(groups[table, method] for method in found)]
+    comparisons = list(_comparisons(groups, whole, found, checkpoints))
+    if comparisons:
+        yield Items(comparisons)
+    yield _averages(groups, whole, found, checkpoints)
+    yield _charts(groups, tables, found, horizon, checkpoints)
+    yield _costs(groups, found)
+
+
+def _counts(cells: Sequence[Cell], n: int) -> Counts:
+    """Return the anomalies found after n verdicts, one number per cell."""
+    return np.array([sum(find <= n for find in cell["finds"]) for cell in cells], dtype=np.float64)
+
+
+def _possible(cells: Sequence[Cell], n: int) -> float:
+    return float(np.mean([min(n, cell["anomalies"]) for cell in cells]))
+
+
+def _comparisons(
+    groups: Mapping[tuple[str, str], Sequence[Cell]],
+    tables: Sequence[str],
+    found: Sequence[str],
+    checkpoints: Sequence[int],
+) -> Iterator[str]:
+    """Compare our detector with the best forest that learns from verdicts."""
+    if OURS not in found or _RIVAL not in found or not tables:
+        return
+    for n in checkpoints:
+        ours, theirs = (np.array([_counts(groups[t, m], n).mean() for t in tables]) for m in (OURS, _RIVAL))
+        ratios = (ours + 1e-9) / (theirs + 1e-9)  # 1 if neither has found any
+        worst = int(np.argmin(ratios))
+        p_value = number_text(wilcoxon_p_value(ours, theirs), 4)
+        yield (
+            f"After {n} verdicts {OURS} has found {ours.mean():.1f} anomalies on average over {len(tables)} tables, "
+            f"{_RIVAL} {theirs.mean():.1f} ({ours.mean() / max(theirs.mean(), 1e-9) - 1:+.1%}; Wilcoxon p = "
+            f"{p_value}); "
+            f"the least favourable table is {tables[worst]} with {ours[worst]:.1f} against {theirs[worst]:.1f}."
+        )
+
+
+def _averages(
+    groups: Mapping[tuple[str, str], Sequence[Cell]],
+    tables: Sequence[str],
+    found: Sequence[str],
+    checkpoints: Sequence[int],
+) -> Grid:
+    rows = []
+    for method in (*found, _BEST):
+        entries = []
+        for n in checkpoints:
+            if method == _BEST:
+                values = [_possible(groups[table, found[0]], n) for table in tables]
+            else:
+                values = [float(_counts(groups[table, method], n).mean()) for table in tables]
+            entries.append(Entry(number_text(float(np.mean(values)) if values else None, 1)))
+        rows.append([Entry(_TITLES.get(method, method), strong=method == OURS), *entries])
+    head = ["anomalies found", *(f"after {n} verdicts" for n in checkpoints)]
+    return Grid(head, rows, f"Means over {len(tables)} tables, each a mean over the seeds.")
+
+
+def _charts(
+    groups: Mapping[tuple[str, str], Sequence[Cell]],
+    tables: Sequence[str],
+    found: Sequence[str],
+    horizon: int,
+    checkpoints: Sequence[int],
+) -> Figure:
+    steps = sorted({0, *range(0, horizon + 1, max(1, horizon // 60)), *checkpoints})
+    charts: dict[str, dict[str, Line]] = {}
+    rows = []
+    for table in tables:
+        lines = charts.setdefault(table, {})
+        for method in found:
+            cells = groups[table, method]
+            if not cells:
+                continue
+            counts = [_counts(cells, n) for n in steps]
+            lines[_TITLES.get(method, method)] = Line(
+                steps, [float(c.mean()) for c in counts], [float(c.std()) for c in counts]
+            )
+            at = [_counts(cells, n) for n in checkpoints]
+            texts = [Entry(f"{c.mean():.1f} ± {c.std():.1f}") for c in at]
+            rows.append([Entry(table), Entry(_TITLES.get(method, method)), *texts])
+        some = next(groups[table, method] for method in found if groups[table, method])
+        lines[_BEST] = Line(steps, [_possible(some, n) for n in steps])
+        rows.append([Entry(table), Entry(_BEST), *(Entry(f"{_possible(some, n):.1f}") for n in checkpoints)])
+    head = ["table", "method", *(f"{n} verdicts" for n in checkpoints)]
+    return Figure(
+        panels(charts, "verdicts", "anomalies found"),
+        "Anomalies found by the number of verdicts.",
+        Grid(head, rows, text_columns=(0, 1)),
+    )
+
+
+def _costs(groups: Mapping[tuple[str, str], Sequence[Cell]], found: Sequence[str]) -> Grid:
+    rows = []
+    for method in found:
+        cells = [cell for (_, name), own in groups.items() if name == method for cell in own]
+        per_refit = [(cell["fit_seconds"] + cell["score_seconds"]) / cell["refits"] for cell in cells]
+        rows.append(
+            [
+                Entry(_TITLES.get(method, method)),
+                Entry(number_text(float(np.mean(per_refit)), 2)),
+                Entry(number_text(float(np.max(per_refit)), 2)),
+                Entry(number_text(float(np.mean([cell["refits"] for cell in cells])), 0)),
+            ]
+        )
+    head = ["method", "seconds per refit, mean", "largest", "refits per review"]
+    return Grid(head, rows, "Fitting and scoring the whole table once, on one thread.")

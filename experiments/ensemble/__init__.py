@@ -1,0 +1,1 @@
+"""What the parts of DPLANEnsemble are worth, and the page about it."""

@@ -1,0 +1,354 @@
+"""DPLANEnsemble against every other detector, and why it is built as it is.
+
+    python -m experiments.ensemble.page [--results experiments/results/paper] [--page docs/ensemble-results.md]
+
+Reads what ``python -m experiments run`` (suites table2 and speed, protocol `resampled`) and ``parts`` recorded,
+and prints it as Markdown. Results are over seeds 0 to 9; choices were made on seeds from 100 on. The records of nine
+other tables are from before the suite `unknown`, which runs the same tables with its own draws.
+"""
+
+import argparse
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.ensemble import members, parts, recording
+from experiments.results import Results
+from experiments.statistics import wilcoxon_p_value
+
+OURS = "DPLANEnsemble"
+FAMILIES = {
+    "unsw_nb15": "UNSW",
+    "har": "HAR",
+    "annthyroid": "Annthyroid",
+    "covertype": "Covertype",
+}
+Table = NDArray[np.float64]
+Pair = tuple[float, float]
+
+
+class Runs:
+    """The cells of Table 2 by method, data set and seed."""
+
+    def __init__(self, results: Results) -> None:
+        cells = results.select("table2", "resampled")
+        self.family = {cell["dataset"]: cell["scenario"].split("/")[0] for cell in cells}
+        self.datasets = sorted(self.family, key=lambda name: (list(FAMILIES).index(self.family[name]), name))
+        self.methods = sorted({cell["method"] for cell in cells}, key=lambda name: (name != OURS, name))
+        self._cells = {(cell["method"], cell["dataset"], cell["seed"]): cell for cell in cells}
+        self.seeds = sorted({cell["seed"] for cell in cells})
+
+    def table(self, method: str, figure: str) -> Table:
+        """Return a figure as (data sets, seeds)."""
+        return np.array(
+            [
+                [self._cells[method, dataset, seed][figure] for seed in self.seeds]
+                for dataset in self.datasets
+            ],
+            dtype=np.float64,
+        )
+
+    def of_family(self, method: str, figure: str, family: str) -> float:
+        """Return the mean of a figure over the data sets of a family."""
+        chosen = [self.family[dataset] == family for dataset in self.datasets]
+        return float(self.table(method, figure)[chosen].mean())
+
+
+def results_section(runs: Runs) -> Iterator[str]:
+    """Yield the table of all detectors."""
+    yield f"## All detectors, {len(runs.datasets)} data sets, seeds {runs.seeds[0]} to {runs.seeds[-1]}, resampled"
+    yield "AUC-PR / AUC-ROC. *p*: Wilcoxon signed-rank test over the data sets against DPLANEnsemble, for both."
+    rows = []
+    for method in runs.methods:
+        row = [f"**{method}**" if method == OURS else method]
+        for family in FAMILIES:
+            row.append(pair(*(runs.of_family(method, figure, family) for figure in ("auc_pr", "auc_roc"))))
+        tables = {figure: runs.table(method, figure) for figure in ("auc_pr", "auc_roc")}
+        row.append(pair(*(table.mean() for table in tables.values())))
+        row.append(pair(*(runs.table(method, f"{figure}_unknown").mean() for figure in tables)))
+        row.append(pair(*(table.std(axis=1).mean() for table in tables.values())))
+        row.append(" / ".join(p_value(runs, method, figure) for figure in tables) if method != OURS else "")
+        rows.append(row)
+    yield markdown(["", *FAMILIES.values(), "all", "unknown classes alone", "std over runs", "*p*"], rows)
+
+
+def p_value(runs: Runs, method: str, figure: str) -> str:
+    """Return the p-value as text."""
+    first, second = (runs.table(name, figure).mean(axis=1) for name in (OURS, method))
+    p = wilcoxon_p_value(first, second)
+    return "–" if p is None else f"{p:.4f}" + ("" if first.mean() > second.mean() else " (behind)")
+
+
+def aims(runs: Runs, results: Results, records: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield the goals and what was measured."""
+    yield "## Goals"
+    rivals = [method for method in runs.methods if method != OURS]
+    average = {
+        (method, figure): float(runs.table(method, figure).mean())
+        for method in runs.methods
+        for figure in ("auc_pr", "auc_roc", "auc_pr_unknown", "auc_roc_unknown")
+    }
+    rows = [
+        aim("average AUC-PR ≥ 0.75", average[OURS, "auc_pr"], average[OURS, "auc_pr"] >= 0.75),
+        aim("average AUC-ROC ≥ 0.93", average[OURS, "auc_roc"], average[OURS, "auc_roc"] >= 0.93),
+    ]
+    for figure, name in (("auc_pr", "AUC-PR"), ("auc_roc", "AUC-ROC")):
+        best = max(rivals, key=lambda rival: average[rival, figure])
+        ahead = average[OURS, figure] - average[best, figure]
+        p_values = [
+            wilcoxon_p_value(*(runs.table(m, figure).mean(axis=1) for m in (OURS, r))) for r in rivals
+        ]
+        largest = max(p for p in p_values if p is not None)
+        rows.append(aim(f"{name}: ahead of every other detector (best: {best})", ahead, ahead > 0))
+        rows.append(aim(f"{name}: largest p-value of the Wilcoxon tests < 0.05", largest, largest < 0.05))
+        unknown = f"{figure}_unknown"
+        best = max(rivals, key=lambda rival: average[rival, unknown])
+        ahead = average[OURS, unknown] - average[best, unknown]
+        rows.append(aim(f"{name}, unknown classes alone: ahead (best: {best})", ahead, ahead > 0))
+    for family, title in FAMILIES.items():
+        best = max(rivals, key=lambda rival: runs.of_family(rival, "auc_pr", family))
+        gap = runs.of_family(OURS, "auc_pr", family) - runs.of_family(best, "auc_pr", family)
+        rows.append(aim(f"{title}: AUC-PR no more than 0.03 below the best ({best})", gap, gap >= -0.03))
+    for figure, name in (("auc_pr", "AUC-PR"), ("auc_roc", "AUC-ROC")):
+        ratio = runs.table(OURS, figure).std(axis=1).mean() / runs.table("DPLAN", figure).std(axis=1).mean()
+        rows.append(aim(f"{name}: std over runs at most half of one agent's", ratio, ratio <= 0.5))
+    for count in (5, 15):
+        rows.extend(label_aims([record for record in records if record["group"] == f"{count} labels"], count))
+    slowest = fit_ratio(results)
+    if slowest:
+        rows.append(
+            aim(
+                "fit time at most 6× one faithful agent's (largest over the data sets)", slowest, slowest <= 6
+            )
+        )
+    yield markdown(["goal", "measured", ""], rows)
+
+
+def label_aims(records: Sequence[dict[str, Any]], count: int) -> Iterator[list[str]]:
+    """Yield whether it leads with few labels, if that was measured."""
+    arms = {record["arm"] for record in records}
+    means = {arm: mean([record for record in records if record["arm"] == arm]) for arm in arms}
+    for place, name in enumerate(("AUC-PR", "AUC-ROC")) if OURS in means else ():
+        best = max(arms - {OURS}, key=lambda arm: means[arm][place])
+        ahead = means[OURS][place] - means[best][place]
+        yield aim(
+            f"{name} with {count} labels: ahead (best of {len(arms) - 1} others: {best})", ahead, ahead > 0
+        )
+
+
+def aim(name: str, figure: float, held: bool) -> list[str]:
+    """Return a row of the table of aims."""
+    return [
+        name,
+        f"{figure:+.3f}" if "ahead" in name or "below" in name else f"{figure:.3f}",
+        "reached" if held else "missed",
+    ]
+
+
+def fit_ratio(results: Results) -> float | None:
+    """Return the largest ratio, over the data sets, of the median seconds to fit: ours to DPLAN's."""
+    seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for cell in results.select("speed", "resampled"):
+        seconds[cell["dataset"], cell["method"]].append(cell["fit_seconds"])
+    ratios = [
+        float(np.median(values) / np.median(seconds[dataset, "DPLAN"]))
+        for (dataset, method), values in seconds.items()
+        if method == OURS
+    ]
+    return max(ratios, default=None)
+
+
+def parts_section(records: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield what the parts are worth, and what leaving one family out would have chosen."""
+    groups = sorted({record["group"] for record in records}, key=list(parts.GROUPS).index)
+    titles = {"agent": "One agent, with one change", "ensemble": "Ensembles of the same members"}
+    for group in groups:
+        chosen = [record for record in records if record["group"] == group]
+        seeds = sorted({record["seed"] for record in chosen})
+        yield f"## {titles.get(group, group.capitalize())}"
+        yield f"Seeds {', '.join(map(str, seeds))}; AUC-PR / AUC-ROC."
+        arms = list(dict.fromkeys(record["arm"] for record in chosen))
+        rows = [[arm, *(pair(*cell) for cell in row(chosen, arm))] for arm in arms]
+        yield markdown(["", *FAMILIES.values(), "all", "unknown classes alone"], rows)
+        if group in titles:
+            yield left_out(chosen, arms)
+
+
+def row(records: Sequence[dict[str, Any]], arm: str) -> list[Pair]:
+    """Return an arm's figures by family, over all data sets, and for unknown classes."""
+    own = [record for record in records if record["arm"] == arm]
+    cells = [mean([record for record in own if in_family(record, family)]) for family in FAMILIES]
+    return [*cells, mean(own), mean(own, "_unknown")]
+
+
+def in_family(record: dict[str, Any], family: str) -> bool:
+    """Tell whether a record is of a data set of a family."""
+    return str(record["scenario"]).startswith(family)
+
+
+def mean(records: Sequence[dict[str, Any]], suffix: str = "") -> Pair:
+    """Return the means of AUC-PR and AUC-ROC over data sets, each of them a mean over seeds."""
+    by_scenario: dict[str, list[Pair]] = defaultdict(list)
+    for record in records:
+        by_scenario[record["scenario"]].append((record[f"auc_pr{suffix}"], record[f"auc_roc{suffix}"]))
+    means = np.array([np.mean(values, axis=0) for values in by_scenario.values()]).reshape(-1, 2)
+    return (float(means[:, 0].mean()), float(means[:, 1].mean())) if len(means) else (np.nan, np.nan)
+
+
+def left_out(records: Sequence[dict[str, Any]], arms: Sequence[str]) -> str:
+    """Say which arm the other families would have chosen for each family, by the sum of both areas."""
+    sentences = []
+    for family, title in FAMILIES.items():
+        elsewhere, there = (
+            {arm: [r for r in records if r["arm"] == arm and in_family(r, family) == inside] for arm in arms}
+            for inside in (False, True)
+        )
+        worth = {arm: mean(own)[0] + mean(own)[1] for arm, own in elsewhere.items()}
+        best = max(arms, key=worth.__getitem__)
+        sentences.append(f"for {title} *{best}*, which gives {pair(*mean(there[best]))} there")
+    return "Chosen on the other three families: " + "; ".join(sentences) + "."
+
+
+def outside_section(records: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield what was measured on tables that are not the paper's."""
+    for n_labels in sorted({record["labels"] for record in records}):
+        chosen = [
+            {**record, "scenario": record["table"]} for record in records if record["labels"] == n_labels
+        ]
+        seeds, tables = ({record[key] for record in chosen} for key in ("seed", "table"))
+        yield f"## {len(tables)} other tables, {n_labels} labels"
+        yield (
+            f"The KEEL tables of the suite `unknown`, other draws, seeds {min(seeds)} to {max(seeds)}; "
+            "AUC-PR / AUC-ROC."
+        )
+        rows = []
+        for arm in dict.fromkeys(record["arm"] for record in chosen):
+            own = [record for record in chosen if record["arm"] == arm]
+            by_table = [
+                mean([record for record in own if record["table"] == table]) for table in sorted(tables)
+            ]
+            rows.append([arm, *(pair(*cell) for cell in (*by_table, mean(own), mean(own, "_unknown")))])
+        yield markdown(["", *sorted(tables), "all", "unknown classes alone"], rows)
+
+
+def pair(auc_pr: float, auc_roc: float) -> str:
+    """Return both areas as text, without leading zeros.
+
+    Examples
+    --------
+    >>> pair(0.75, 1.0)
+    '.750 / 1.000'
+    """
+    return " / ".join(
+        "–" if np.isnan(area) else f"{area:.3f}".removeprefix("0") for area in (auc_pr, auc_roc)
+    )
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table."""
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def members_section(lines: Sequence[str]) -> Iterator[str]:
+    """Yield what each kind of member is worth."""
+    if not lines:
+        return
+    yield "## What each part is worth"
+    yield (
+        "`python -m experiments.ensemble.members`, version 4. AUC-PR / AUC-ROC, then of unknown classes alone; means "
+        "over ADGym's 14 tables (seeds 1 to 3), nine KEEL tables (seeds 100 to 102) and the paper's 13 data sets "
+        "(seeds 100 and 101). Shares and weights were chosen with these figures in view."
+    )
+    yield "\n".join(lines)
+
+
+def page(
+    results: Results,
+    records: Sequence[dict[str, Any]],
+    outside_records: Sequence[dict[str, Any]],
+    member_lines: Sequence[str] = (),
+) -> str:
+    """Return everything as one Markdown page."""
+    runs = Runs(results)
+    paragraphs = [
+        "# DPLANEnsemble: all results",
+        "Written by `python -m experiments.ensemble.page --page docs/ensemble-results.md` from "
+        "`experiments/results/paper` and "
+        "`experiments/ensemble/records/`. Another page [explains them](ensemble.md).",
+        *results_section(runs),
+        *aims(runs, results, records),
+        *members_section(member_lines),
+        *parts_section(records),
+        *outside_section(outside_records),
+    ]
+    return "\n\n".join(paragraphs) + "\n"
+
+
+def draw(runs: Runs, path: Path) -> None:
+    """Draw both areas of every detector, by family and on average."""
+    from matplotlib.figure import Figure
+
+    methods = sorted(runs.methods, key=lambda method: runs.table(method, "auc_pr").mean())
+    figure = Figure(figsize=(10, 4.2), layout="constrained")
+    for axes, (measure, title) in zip(
+        figure.subplots(1, 2, sharey=True), (("auc_pr", "AUC-PR"), ("auc_roc", "AUC-ROC")), strict=True
+    ):
+        for marker, (family, name) in zip("o^sD", FAMILIES.items(), strict=True):
+            values = [runs.of_family(method, measure, family) for method in methods]
+            axes.plot(values, range(len(methods)), marker, label=name, markersize=6, alpha=0.75)
+        means = [float(runs.table(method, measure).mean()) for method in methods]
+        axes.plot(
+            means, range(len(methods)), "|", color="black", markersize=18, markeredgewidth=2.5, label="all 13"
+        )
+        axes.set(title=title, yticks=range(len(methods)), yticklabels=methods)
+        axes.grid(axis="x", alpha=0.3)
+    axes.legend(loc="upper left", fontsize="small")
+    figure.savefig(path, dpi=110)
+
+
+def draw_labels(records: Sequence[dict[str, Any]], path: Path) -> None:
+    """Draw both areas of some detectors by the number of known anomalies."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4.2), layout="constrained")
+    for axes, place, title in zip(figure.subplots(1, 2), (0, 1), ("AUC-PR", "AUC-ROC"), strict=True):
+        for method in parts.RIVALS:
+            values = [
+                mean([r for r in records if r["group"] == f"{count} labels" and r["arm"] == method])[place]
+                for count in parts.LABELS
+            ]
+            bold = {"linewidth": 3, "color": "black"} if method == OURS else {"linewidth": 1.5, "alpha": 0.8}
+            axes.plot(parts.LABELS, values, "o-", markersize=5, label=method, **bold)
+        axes.set(title=title, xlabel="known anomalies", xscale="log", xticks=parts.LABELS)
+        axes.set_xticks(parts.LABELS, labels=[str(count) for count in parts.LABELS])
+        axes.minorticks_off()
+        axes.grid(alpha=0.3)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right center", fontsize="small")
+    figure.savefig(path, dpi=110)
+
+
+def main() -> None:
+    """Print or write the page."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--results", type=Path, default=Path("experiments/results/paper"))
+    arguments.add_argument("--page", type=Path)
+    chosen = arguments.parse_args()
+    results = Results.read(chosen.results)
+    records = recording.read(parts.RECORDS)
+    outside_records = recording.read(recording.RECORDS / "outside.jsonl")
+    text = page(results, records, outside_records, list(members.lines()))
+    if chosen.page:
+        chosen.page.write_text(text, encoding="utf-8")
+        draw(Runs(results), chosen.page.parent / "images" / "ensemble.png")
+        draw_labels(records, chosen.page.parent / "images" / "labels.png")
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()

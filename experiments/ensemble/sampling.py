@@ -1,0 +1,79 @@
+"""What a sample of the unlabelled rows costs: `dplan fit --sample` with several sizes, on all of Covertype.
+
+    DPLAN_DATA_HOME=path/to/data python -m experiments.ensemble.sampling [--print]
+
+The table has 581,012 rows of seven kinds of forest; cottonwood (0.5 %) is the anomaly. 70 % of the rows, drawn for each
+seed, are the training table, in which 60 cottonwood rows are known and the others are hidden; the remaining 30 % are
+scored. Every measurement is one line of `records/sampling.jsonl`; what is there is not measured again.
+"""
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from dplan import DPLANEnsemble
+from dplan.metrics import RankedScores
+from dplan.tables import fit_table, from_table
+from dplan.tables.sampling import SAMPLE_ROWS
+from experiments.ensemble import recording
+
+RECORDS = recording.RECORDS / "sampling.jsonl"
+SEEDS = range(100, 103)
+SIZES = (30_000, 100_000, SAMPLE_ROWS, None)
+COTTONWOOD, N_KNOWN, TRAIN_SHARE = 4, 60, 0.7
+
+
+def measure(path: Path) -> None:
+    """Measure what is not recorded yet."""
+    there = {(record["seed"], record["rows"]) for record in recording.read(RECORDS)}
+    table = pl.read_parquet(path)
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        train = rng.random(table.height) < TRAIN_SHARE
+        anomalous = (table["cover_type"] == COTTONWOOD).to_numpy()
+        known = rng.choice(np.flatnonzero(train & anomalous), N_KNOWN, replace=False)
+        label = pl.Series("label", np.isin(np.arange(table.height), known).astype(np.int64))
+        rows, test = table.drop("cover_type").with_columns(label), table.filter(~train)
+        with tempfile.TemporaryDirectory() as folder:
+            rows.filter(train).write_parquet(Path(folder) / "train.parquet")
+            for size in SIZES:
+                if (seed, size) in there:
+                    continue
+                started = time.perf_counter()
+                own = from_table(Path(folder) / "train.parquet", "label", sample=size, seed=seed)
+                detector = DPLANEnsemble(n_jobs=-1, random_state=seed)
+                model = fit_table(own, detector, estimate=False, seed=seed)
+                seconds = time.perf_counter() - started
+                areas = RankedScores(model.score(test)).areas(anomalous[~train], ~anomalous[~train])
+                assert areas is not None
+                found = {"seed": seed, "rows": size, "auc_pr": areas[0], "auc_roc": areas[1]}
+                recording.add(RECORDS, [found | {"seconds": round(seconds, 1)}])
+
+
+def lines() -> Iterator[str]:
+    """Yield a table of means, and of the differences from all rows, over the seeds."""
+    records = recording.read(RECORDS)
+    values = {(r["rows"], r["seed"]): (r["auc_pr"], r["auc_roc"]) for r in records}
+    seeds = sorted({seed for _, seed in values})
+    yield "| unlabelled rows | AUC-PR | difference from all rows | AUC-ROC |"
+    yield "|---|---|---|---|"
+    for size in SIZES:
+        own = np.array([values[size, seed] for seed in seeds])
+        gaps = own[:, 0] - np.array([values[None, seed][0] for seed in seeds])
+        said = "" if size is None else f"{gaps.mean():+.3f} ± {gaps.std(ddof=1):.3f}"
+        pr, roc = own.mean(axis=0)
+        yield f"| {'all' if size is None else f'{size:,}'} | {pr:.3f} | {said} | {roc:.3f} |"
+
+
+if __name__ == "__main__":
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    arguments.add_argument("--print", action="store_true", help="only print the means of what is recorded")
+    if not arguments.parse_args().print:
+        measure(Path(os.environ["DPLAN_DATA_HOME"]) / "covertype.parquet")
+    print("\n".join(lines()))

@@ -1,0 +1,189 @@
+"""Run the unfinished cells of a plan and record the results."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from dplan.exceptions import ConfigurationError
+from experiments.backends import Backend, run_serially
+from experiments.cells import Cell, identity
+from experiments.configuration import differences, machine, versions
+from experiments.data.sources import describe, source_name
+from experiments.journal import Journal
+from experiments.methods import create
+from experiments.suites import SUITES, Plan, cells_of
+
+__all__ = ["ConfigurationError", "Listener", "Summary", "run"]
+
+
+class Listener(Protocol):
+    """Progress callbacks."""
+
+    def start(self, cells: Sequence[Cell], skipped: int) -> None:
+        """Receive the cells to run and the number of cells already finished."""
+
+    def finish(self, cell: Cell, outcome: dict[str, Any]) -> None:
+        """Receive a recorded cell."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Summary of a run.
+
+    Attributes
+    ----------
+    done, failed, skipped : int
+        Cells finished now, cells that failed, and cells already finished.
+    seconds : float
+        Wall time.
+    overhead : float
+        Fraction of the workers' time spent on neither fitting nor scoring.
+    """
+
+    done: int
+    failed: int
+    skipped: int
+    seconds: float
+    overhead: float
+
+
+def run(
+    plan: Plan,
+    output: str | Path,
+    *,
+    home: Path | None = None,
+    backend: Backend = run_serially,
+    workers: int = 1,
+    command: str = "",
+    listener: Listener | None = None,
+) -> Summary:
+    """Run every cell of a plan that the folder does not have yet.
+
+    Cells that failed before are run again. Raises an error if the results in the folder were produced with different
+    versions of a detector, a data set or a library, different data or different parameters.
+
+    Parameters
+    ----------
+    plan : Plan
+        What to run.
+    output : path
+        The folder of the journal.
+    home : path, optional
+        The folder of the data sets.
+    backend : callable, default=run_serially
+        From `experiments.backends`.
+    workers : int, default=1
+        Number of workers of the backend, to compute the overhead.
+    command : str, default=""
+        The command line, for the report.
+    listener : Listener, optional
+        Receives the progress.
+
+    Returns
+    -------
+    Summary
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> plan = Plan(("table2",), methods=("LogisticBaseline",), runs=1, datasets=("covertype-mini",))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first, second = run(plan, folder), run(plan, folder)
+    >>> (first.done, first.skipped), (second.done, second.skipped)
+    ((2, 0), (0, 2))
+    """
+    cells = cells_of(plan, home)
+    for method in dict.fromkeys(cell.method for cell in cells):
+        create(method)  # raises if it needs a package that is not installed
+    fingerprints, partial = {}, {}
+    for name in dict.fromkeys(source_name(cell.scenario) for cell in cells):
+        fingerprints[name], partial[name] = describe(name, home)
+    with Journal(output) as journal:
+        finished = _check_and_list_finished(journal, cells, fingerprints)
+        still_open = [number for number, cell in enumerate(cells) if identity(cell.record()) not in finished]
+        if listener is not None:
+            listener.start([cells[number] for number in still_open], len(cells) - len(still_open))
+        started = time.perf_counter()
+        if still_open:
+            journal.append(
+                {
+                    "kind": "run",
+                    "command": command,
+                    "time": datetime.now(UTC).isoformat(timespec="seconds"),
+                    "versions": versions(),
+                    "data": fingerprints,
+                    "partial": partial,
+                    "machine": machine(),
+                    "workers": workers,
+                }
+            )
+        counts = {"done": 0, "failed": 0}
+        busy = capacity = 0.0
+        # Cells of timing suites run alone.
+        together = [number for number in still_open if not SUITES[cells[number].suite].alone]
+        alone = [number for number in still_open if SUITES[cells[number].suite].alone]
+        for numbers, how, width in ((together, backend, workers), (alone, run_serially, 1)):
+            began = time.perf_counter()
+            for place, outcome in how([cells[number] for number in numbers], home):
+                cell = cells[numbers[place]]
+                journal.append({"kind": "cell", **cell.record(), **_rounded(outcome)})
+                counts[outcome["status"]] += 1
+                busy += outcome.get("fit_seconds", 0.0) + outcome.get("score_seconds", 0.0)
+                if listener is not None:
+                    listener.finish(cell, outcome)
+            capacity += width * (time.perf_counter() - began)
+        seconds = time.perf_counter() - started
+    overhead = 1.0 - busy / capacity if still_open else 0.0
+    return Summary(**counts, skipped=len(cells) - len(still_open), seconds=seconds, overhead=overhead)
+
+
+def _rounded(value: Any) -> Any:
+    """Round to six decimals, more than any table shows, to keep the journal small."""
+    if isinstance(value, float):
+        return round(value, 6)
+    if isinstance(value, dict):
+        return {name: _rounded(item) for name, item in value.items()}
+    return [_rounded(item) for item in value] if isinstance(value, list) else value
+
+
+def _check_and_list_finished(
+    journal: Journal, cells: Sequence[Cell], fingerprints: dict[str, str]
+) -> set[tuple[str, str]]:
+    """Return the identities of finished cells, or raise an error if they were produced with different settings."""
+    now = {**versions(), **fingerprints}
+    del now["dplan"]  # detectors and data sets have versions of their own
+    wanted = {identity(cell.record())[0]: cell.record() for cell in cells}
+    finished = set()
+    for record in journal.records:
+        if record["kind"] == "run":
+            changed = differences({**record["versions"], **record["data"]}, now)
+            if changed:
+                raise _refusal(journal, changed)
+        elif record["kind"] == "cell" and record["status"] == "done":
+            place, parameters = identity(record)
+            finished.add((place, parameters))
+            if place not in wanted:
+                continue
+            for name, what in (
+                ("version", record["method"]),
+                ("data_version", source_name(record["scenario"])),
+            ):
+                then = record.get(name, 1)  # the oldest records have no versions
+                if then != wanted[place][name]:
+                    raise _refusal(journal, f"version of {what} was {then}, now {wanted[place][name]}")
+            if parameters != identity(wanted[place])[1]:
+                of = f"{record['method']} on {record['scenario']}"
+                raise _refusal(
+                    journal, f"parameters of {of} were {parameters}, now {identity(wanted[place])[1]}"
+                )
+    return finished
+
+
+def _refusal(journal: Journal, changed: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"the results in {journal.folder} were produced with different settings: {changed}. "
+        "Choose another output folder"
+    )

@@ -1,0 +1,343 @@
+"""The experiments as lists of cells: the paper's, and benchmarks of others.
+
+==================  ==============================================================================
+suite               what it repeats
+==================  ==============================================================================
+``table2``          Table 2: 13 data sets, one known anomaly class each, six methods
+``known-classes``   Figure 2: one to six known classes of UNSW-NB15 (7 + 35 data sets)
+``pollution``       Figure 3: 2 to 12 % anomalies among the unlabelled rows of the 13 data sets
+``ablation``        Table 3: DPLAN's variants, and our control variants ``Uniform`` and ``UniformERew``
+``steps``           Figure 4: 100,000 steps of DPLAN and our controls, evaluated every 10,000 steps
+``subsample``       from a uniform sampler to the published one: |S| = 1, 10, 100 and 1,000
+``dimensions``      Figure 5: 10 to 320 hidden units
+``speed``           seconds to fit and to score; these cells run one after another
+``adgym``           ADGym's published splits of the ADBench tables: 5, 10 and 20 labels
+``unknown``         anomalies of unknown classes: 13 data sets and 9 KEEL tables, 5, 15 and 30 labels
+``discovery``       simulated reviews from a cold start: anomalies found after 20 to 300 verdicts
+==================  ==============================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dplan.datasets.registry import CATALOG
+from dplan.datasets.scenario_ids import scenario_id, scenarios
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from experiments.cells import Cell
+
+__all__ = ["SUITES", "Plan", "Suite", "cells_of"]
+
+PAPER_DATASETS = tuple(name for name, source in CATALOG.items() if source.page)
+EMBEDDED = tuple(name for name in CATALOG if name not in PAPER_DATASETS)  # what comes with the package
+# The methods in Figures 2 and 3 of the paper.
+_LEARNING = ("DPLAN", "DevNet", "DeepSAD", "DUA")
+
+
+class Point(NamedTuple):
+    """A scenario with parameters on which a suite evaluates every method.
+
+    `parameters` follow from the suite and `x`; `changed` differ from those of the suite.
+    """
+
+    scenario: str
+    x: float | None = None
+    parameters: Mapping[str, Any] = {}
+    changed: Mapping[str, Any] = {}
+    labels: int | None = None
+
+
+class Suite(NamedTuple):
+    """Defaults of a suite."""
+
+    title: str
+    methods: tuple[str, ...]
+    accepts_methods: bool = True  # whether other methods can be chosen
+    alone: bool = False  # whether its cells run one after another, for timing
+    of_the_paper: bool = True  # others are resampled for every seed
+    labels: tuple[int, ...] = ()  # numbers of labelled rows; empty if the scenario determines it
+    seeds: range = range(10)
+
+
+_TABLE_2 = ("DPLAN", "DevNet", "DeepSAD", "REPEN", "IForest", "DUA")
+_DETECTORS = (
+    "DPLANEnsemble",
+    "DPLAN",
+    "DevNet",
+    "DeepSAD",
+    "REPEN",
+    "IForest",
+    "PReNet",
+    "LogisticBaseline",
+    "BoostedBaseline",
+)
+_ABLATION = ("DPLAN", "ERew", "REnv", "DQN+", "Uniform", "UniformERew")
+SUITES = {
+    "table2": Suite("Table 2: one known anomaly class", _TABLE_2),
+    "known-classes": Suite("Figure 2: more known anomaly classes", _LEARNING),
+    "pollution": Suite("Figure 3: more anomalies among the unlabelled rows", _LEARNING),
+    "ablation": Suite("Table 3: DPLAN and its variants", _ABLATION, accepts_methods=False),
+    "steps": Suite(
+        "Figure 4: more training steps", ("DPLAN", "Uniform", "UniformERew"), accepts_methods=False
+    ),
+    "subsample": Suite("Which sampler reproduces the paper?", ("DPLAN",), accepts_methods=False),
+    "dimensions": Suite("Figure 5: size of the representation", ("DPLAN",), accepts_methods=False),
+    "speed": Suite("Speed", _TABLE_2, alone=True),
+    "adgym": Suite(
+        "ADGym's published splits",
+        (*_DETECTORS, "CatBoost", "GaussianNB"),
+        of_the_paper=False,
+        labels=(5, 10, 20),
+        seeds=range(1, 4),
+    ),
+    "unknown": Suite(
+        "Anomalies of unknown classes",
+        (*_DETECTORS, "Explorers", "CatBoost"),
+        of_the_paper=False,
+        labels=(5, 15, 30),
+    ),
+    "discovery": Suite(
+        "Discovery: anomalies found in a simulated review",
+        (
+            "DPLANEnsemble",
+            "Updated",
+            "DPLAN",
+            "LogisticBaseline",
+            "BoostedBaseline",
+            "IForest",
+            "AADForest",
+            "PineForest",
+        ),
+        of_the_paper=False,
+    ),
+}
+PAPER_SUITES = tuple(name for name, suite in SUITES.items() if suite.of_the_paper)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run.
+
+    Attributes
+    ----------
+    suites : tuple of str
+        Names of suites.
+    methods : tuple of str
+        Detectors or variants; empty for those of the paper. ``ablation``, ``steps`` and ``dimensions`` always use
+        their own.
+    runs : int or None
+        Number of seeds; None for as many as the suite has by default.
+    first_seed : int or None
+        The first of them; None for that of the suite.
+    protocols : tuple of str
+        ``"fixed"``, ``"resampled"``, or both, for the paper's suites.
+    datasets : tuple of str
+        Data sets or tables to run; empty for all of them.
+    labels : tuple of int
+        Numbers of labelled rows, for suites that set them; empty for those of the suite.
+    per_refit : tuple of int
+        Verdicts between two refits, for the suite ``discovery``; empty for ten and one.
+    verdicts : int or None
+        Verdicts of a review, for the suite ``discovery``; None for 300, or 50 if `quick`.
+    parameters : mapping
+        Parameters that differ from a method's defaults, by method.
+    quick : bool
+        Use three points per sweep, fewer steps and, except for Table 2, one scenario per data set.
+    """
+
+    suites: tuple[str, ...]
+    methods: tuple[str, ...] = ()
+    runs: int | None = None
+    first_seed: int | None = None
+    protocols: tuple[str, ...] = ("resampled",)
+    datasets: tuple[str, ...] = ()
+    labels: tuple[int, ...] = ()
+    per_refit: tuple[int, ...] = ()
+    verdicts: int | None = None
+    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    quick: bool = False
+
+    def __post_init__(self) -> None:
+        # This takes a while, and `--help` needs the names of suites alone.
+        from experiments.methods import method_names
+
+        _check("suite", self.suites, SUITES)
+        _check("method", (*self.methods, *self.parameters), method_names())
+        _check("protocol", self.protocols, ("fixed", "resampled"))
+        if self.runs is not None and self.runs < 1:
+            raise ValueError(f"runs must be at least 1, not {self.runs}")
+        if any(count < 1 for count in self.labels):
+            raise ValueError(f"labels must be at least 1, not {min(self.labels)}")
+        if any(count < 1 for count in self.per_refit):
+            raise ValueError(f"per_refit must be at least 1, not {min(self.per_refit)}")
+
+    def seeds(self, suite: str) -> range:
+        """Return the seeds of a suite."""
+        default = SUITES[suite].seeds
+        start = default.start if self.first_seed is None else self.first_seed
+        return range(start, start + (len(default) if self.runs is None else self.runs))
+
+
+def cells_of(plan: Plan, home: Path | None = None) -> list[Cell]:
+    """List the cells of a plan; those that share data are next to each other.
+
+    `home` is the folder of the data sets; suites that run whatever tables a folder has look for them there.
+
+    Examples
+    --------
+    >>> len(cells_of(Plan(("table2",))))  # 13 data sets × 6 methods × 10 runs
+    780
+    >>> points = {cell.scenario for cell in cells_of(Plan(("known-classes",), runs=1))}
+    >>> len(points)
+    42
+    >>> cell = cells_of(Plan(("dimensions",), datasets=("covertype-mini",), quick=True))[0]
+    >>> cell.dataset, cell.x, cell.method, cell.parameters["hidden_units"]
+    ('cottonwood', 10, 'DPLAN', (10,))
+    """
+    from experiments.cells import Cell
+
+    cells: list[Cell] = []
+    for name in plan.suites:
+        suite = SUITES[name]
+        methods = plan.methods if plan.methods and suite.accepts_methods else suite.methods
+        protocols = plan.protocols if suite.of_the_paper else ("resampled",)
+        for point in _points(name, plan, home):
+            dataset = _dataset_name(name, point.scenario)
+            for protocol, seed, method in product(protocols, plan.seeds(name), methods):
+                if not _can_be_labelled(point, seed, home):
+                    continue
+                changed = {**plan.parameters.get(method, {}), **point.changed}
+                cells.append(
+                    Cell(
+                        suite=name,
+                        dataset=dataset,
+                        x=point.x,
+                        scenario=point.scenario,
+                        method=method,
+                        seed=seed,
+                        protocol=protocol,
+                        parameters=point.parameters,
+                        changed={k: v for k, v in changed.items() if k not in point.parameters},
+                        labels=point.labels,
+                    )
+                )
+    return cells
+
+
+def _dataset_name(suite: str, id: str) -> str:
+    """Return the name of a scenario in the report: the first known class, or the table."""
+    source, table = id.split("/")
+    if source not in CATALOG:
+        return table.removesuffix("-v1")
+    known = scenario_id(id).known[0]
+    return known if SUITES[suite].of_the_paper or source not in EMBEDDED else f"{known} (mini)"
+
+
+def _can_be_labelled(point: Point, seed: int, home: Path | None) -> bool:
+    """Return whether an ADBench table has enough anomalies; ADGym leaves it out otherwise."""
+    from experiments.data import adgym
+
+    collection, name = point.scenario.split("/")
+    if collection != "adgym" or point.labels is None:
+        return True
+    return adgym.n_labelled_at_most(name.removesuffix("-v1"), seed, home) >= point.labels
+
+
+def _points(suite: str, plan: Plan, home: Path | None) -> Iterator[Point]:
+    labels = plan.labels or SUITES[suite].labels[: 1 if plan.quick else None]
+    if suite == "adgym":
+        from experiments.data import adgym
+
+        there = adgym.tables(home)
+        _check("table", plan.datasets, there)
+        for name, count in product(plan.datasets or there, labels):
+            yield Point(f"adgym/{name}-v1", count, labels=count)
+    elif suite == "unknown":
+        for id, count in product(_unknown_ids(plan), labels):
+            yield Point(id, count, labels=count)
+    elif suite == "discovery":
+        verdicts = plan.verdicts or (50 if plan.quick else None)
+        changed = {"n_verdicts": verdicts} if verdicts else {}
+        for id, count in product(
+            _review_ids(plan, home), plan.per_refit or ((10,) if plan.quick else (10, 1))
+        ):
+            yield Point(id, count, changed=changed)
+    else:
+        yield from _paper_points(suite, plan)
+
+
+def _unknown_ids(plan: Plan) -> Iterator[str]:
+    """Yield the paper's scenarios with one known class, then the KEEL tables."""
+    from experiments.data import keel
+
+    _check("data set", plan.datasets, (*CATALOG, *keel.NAMES))
+    for name in plan.datasets or (EMBEDDED if plan.quick else (*PAPER_DATASETS, *keel.NAMES)):
+        yield from (f"keel/{name}-v1",) if name in keel.NAMES else scenarios("one-class", name)
+
+
+def _review_ids(plan: Plan, home: Path | None) -> Iterator[str]:
+    """Yield the tables of the folder, then the paper's data sets that are there, then the embedded data."""
+    from dplan.datasets import loading
+    from experiments.data import reviews
+
+    there = [] if plan.quick else reviews.tables(home)
+    _check("table or data set", plan.datasets, (*there, *CATALOG))
+    available = [name for name in PAPER_DATASETS if not plan.quick and loading.find(name, home) is not None]
+    for name in plan.datasets or (*there, *available, *EMBEDDED):
+        if name in there:
+            yield f"discovery/{name}-v1"
+        else:
+            yield from scenarios("one-class", name)[: 1 if plan.quick else None]
+
+
+def _paper_points(suite: str, plan: Plan) -> Iterator[Point]:
+    _check("data set", plan.datasets, CATALOG)
+    for dataset in plan.datasets or (EMBEDDED if plan.quick else PAPER_DATASETS):
+        if suite == "known-classes":
+            yield from _known_class_points(dataset)
+            continue
+        ids = scenarios("one-class", dataset)
+        if plan.quick and suite not in ("table2", "speed"):
+            ids = ids[:1]
+        for id in ids:
+            stem = id.removesuffix("-v1")
+            if suite == "pollution":
+                for percent in (2, 6, 12) if plan.quick else (2, 4, 6, 8, 10, 12):
+                    yield Point(f"{stem}-pollution{percent}-v1", percent)
+            elif suite == "steps":
+                if plan.quick:
+                    yield Point(id, changed={"n_steps": 40_000})
+                else:
+                    yield Point(id, parameters={"n_steps": 100_000})
+            elif suite == "subsample":
+                for size in (1, 1_000) if plan.quick else (1, 10, 100, 1_000):
+                    yield Point(id, size, {"subsample_size": size})
+            elif suite == "dimensions":
+                for units in (10, 40, 160) if plan.quick else (10, 20, 40, 80, 160, 320):
+                    yield Point(id, units, {"hidden_units": (units,)})
+            else:
+                yield Point(id)
+
+
+def _known_class_points(dataset: str) -> Iterator[Point]:
+    # Only UNSW-NB15 has more than two anomaly classes.
+    more = scenarios("more-classes", dataset)
+    for id in scenarios("one-class", dataset) if more else []:
+        yield Point(id, 1)
+        first = scenario_id(id).known[0]
+        for wider in more:
+            known = scenario_id(wider).known
+            if known[0] == first:
+                yield Point(wider, len(known))
+
+
+def _check(kind: str, names: Sequence[str], choices: Sequence[str] | Mapping[str, Any]) -> None:
+    for name in names:
+        if name not in choices:
+            raise ValueError(f"unknown {kind} {name!r}; choose from {', '.join(choices)}")

@@ -1,0 +1,1 @@
+"""Anomalies of classes without labels."""
