@@ -9,7 +9,7 @@ import pytest
 from dplan import DPLANEnsemble, LogisticBaseline, TableDetector
 from dplan.columns.column import Column
 from dplan.tables import TableModel, fit_table, from_table
-from dplan.tables.reasons import Evidence, _Row
+from dplan.tables.evidence import Evidence, _Row
 
 RANGE = re.compile(r"`(.+?)` = (-?[\d.]+); typical (-?[\d.]+)(?:–(-?[\d.]+))?$")
 LEVELS = re.compile(r"`(.+?)` = ('.*?'); typical (.*)$")
@@ -110,17 +110,17 @@ A, B = (Column(name, "number", 0.0, 100.0, (0.5,)) for name in "ab")
 def test_a_value_that_known_anomalies_have_more_often():
     rest = [[0], [1]] * 50
     for known, said in (([[0]] * 24 + [[1]], "96 % of"), ([[0]] * 4, "4 of 4")):
-        reason = evidence(rest, known, A)._reason(0, made_row(np.float32([0]), {0: 0}))
+        reason = evidence(rest, known, A)._reason(0, made_row(np.float32([0]), {0: 0})).text()
         assert reason == f"`a` = 0: {said} known fraud, 50 % of the rest"
     by_chance = evidence(rest, [[0]] * 3 + [[1]], A)._reason(0, made_row(np.float32([0]), {0: 0}))
-    assert "known" not in by_chance
+    assert by_chance is None
     many = np.linspace(0, 1, 1001)[:, None]
     high = evidence(many, np.linspace(0.8, 0.94, 50)[:, None], A)
-    assert high._reason(0, made_row(np.float32([0.8]), {0: 80})) == (
+    assert high._reason(0, made_row(np.float32([0.8]), {0: 80})).text() == (
         "`a` = 80; ≥ 80: 100 % of known fraud, 20 % of the rest"
     )
     middle = evidence(many, np.full((50, 1), 0.5), A)
-    assert middle._reason(0, made_row(np.float32([0.5]), {0: 50})) == (
+    assert middle._reason(0, made_row(np.float32([0.5]), {0: 50})).text() == (
         "`a` = 50; between 45 and 55: 100 % of known fraud, 10 % of the rest"
     )
 
@@ -130,10 +130,11 @@ def test_of_several_classes_the_one_that_has_the_value_is_named():
     known = [[0]] * 30 + [[1]] * 30
     found = evidence(rest, known, A, class_names=["dos", "probe"], classes=[1] * 30 + [2] * 30)
     assert (
-        found._reason(0, made_row(np.float32([0]), {0: 0})) == "`a` = 0: 100 % of known dos, 50 % of the rest"
+        found._reason(0, made_row(np.float32([0]), {0: 0})).text()
+        == "`a` = 0: 100 % of known dos, 50 % of the rest"
     )
     numbered = evidence(rest, [[0]] * 30, A, class_names=["1"])
-    assert numbered._reason(0, made_row(np.float32([0]), {0: 0})) == (
+    assert numbered._reason(0, made_row(np.float32([0]), {0: 0})).text() == (
         "`a` = 0: 100 % of known anomalies, 50 % of the rest"
     )
 
@@ -142,10 +143,10 @@ def test_two_columns_that_count_together():
     rest = [[0, 1], [1, 0]] * 100
     together = evidence(rest, [[0, 0], [1, 1]] * 15, A, B)
     row = made_row(np.float32([1, 1]), {0: 100, 1: 100})
-    assert together._reason(0, row) == "`a` = 100 and `b` = 100: 50 % of known fraud, 0 % of the rest"
+    assert together._reason(0, row).text() == "`a` = 100 and `b` = 100: 50 % of known fraud, 0 % of the rest"
     nothing_known = evidence(rest, [], A, B)
     row = made_row(np.float32([1, 1]), {0: 100, 1: 100})
-    assert nothing_known._reason(0, row) == "`a` = 100 and `b` = 100: 0 % of unlabelled rows"
+    assert nothing_known._reason(0, row).text() == "`a` = 100 and `b` = 100: 0 % of unlabelled rows"
 
 
 def test_the_most_similar_known_anomaly_and_its_absence():
@@ -154,21 +155,41 @@ def test_the_most_similar_known_anomaly_and_its_absence():
     known = np.column_stack([np.linspace(0.1, 0.9, 30), np.linspace(0.9, 0.1, 30)]).astype(np.float32)
     row = made_row(known[20] * np.float32([1, 1.02]), {0: 65.2, 1: 35.5})
     found = evidence(rest, known, A, B)
-    assert found._similar(0, row) == "`a` = 65.2; like TX-20: same `a`, `b` within 5 %"
-    assert "TX-20" not in found._similar(0, made_row(known[20], {0: 65.2, 1: 34.8}))  # the row itself
+    assert found._similar(0, row).text() == "`a` = 65.2; like TX-20: same `a`, `b` within 5 %"
+    assert found._similar(0, made_row(known[20], {0: 65.2, 1: 34.8})) is None  # the row itself
     unnamed = evidence(rest, known, A, B, names=[])  # as in files of older versions
-    assert unnamed._similar(0, row) == ""
-    alone = evidence(rest, [], A, B)._reason(0, row)
+    assert unnamed._similar(0, row) is None
+    alone = evidence(rest, [], A, B)._reason(0, row).text()
     assert re.fullmatch(r"`a` = 65.2; (between \S+ and|≥|≤) \S+: \d+ % of unlabelled rows", alone)
+
+
+def test_a_reason_has_its_parts_as_fields():
+    rest = [[0, 1], [1, 0]] * 100
+    row = made_row(np.float32([1, 1]), {0: 100, 1: 100})
+    found = evidence(rest, [[0, 0], [1, 1]] * 15, A, B)._reason(0, row)
+    assert (found.column, found.value, found.why, found.other) == ("a", "100", "combination", "b")
+    assert (found.condition, found.other_condition, found.typical) == ("= 100", "= 100", "0–100")
+    assert (found.known, found.n_known, found.known_share, found.rest_share) == ("known fraud", 30, 0.5, 0.0)
+    assert found.note() == "and `b` = 100: 50 % of known fraud, 0 % of the rest"
+
+
+def test_effects_and_shares_of_reasons_are_those_of_the_explanation(model, table):
+    fraud = table.filter(pl.col("country") == "XX")[:20]
+    effects = model.explain(fraud).effects
+    for own, reasons in zip(effects, model.why(fraud), strict=True):
+        assert reasons
+        for reason in reasons:
+            effect = own[model.columns.index(reason.column)]
+            assert (reason.effect, reason.share) == (effect, effect / own[own > 0].sum())
 
 
 def test_missing_and_new_values_are_called_so(model, table):
     fraud = table.filter(pl.col("country") == "XX", pl.col("amount").is_not_null())[:20]
     new = " | ".join(model.reasons(fraud.with_columns(country=pl.lit("QQ"))))
     assert "`country` = 'QQ', not seen in training; typical " in new
-    assert "is missing; typical" in model.evidence._reason(
-        0, made_row(np.zeros(9, dtype=np.float32), {0: None})
-    )
+    missing = model.evidence._reason(0, made_row(np.zeros(9, dtype=np.float32), {0: None}))
+    assert missing.why == "missing"
+    assert "is missing; typical" in missing.text()
 
 
 def test_values_are_written_as_in_the_table():

@@ -117,7 +117,7 @@ def test_figures_of_the_page_are_those_of_the_table(model, table):
     assert data.truth.sum() == 60
     order = np.argsort(-scores, kind="stable")[:20]
     assert data.highest["payment"].to_list() == table["payment"].gather(order).to_list()
-    assert data.reasons == model.reasons(table[order])
+    assert data.reasons == model.why(table[order])
     assert {feature.column.name for feature in data.features} == set(model.columns)
     for feature in data.features:
         for shares in (feature.background, feature.table, feature.alerts):
@@ -410,3 +410,14 @@ def test_columns_across_the_whole_range_of_floats_are_drawn(table):
     text = report_of(model, extreme)
     assert ">amount</h3>" in text
     assert not re.search(r"[\d\" ](nan|inf)\b", "".join(re.findall("<svg.*?</svg>", text, re.DOTALL)))
+
+
+def test_a_level_with_our_separator_or_quotes_stays_one_reason():
+    level = "a | `b`"
+    table = payments().with_columns(
+        pl.when(pl.col("country") == "XX").then(pl.lit(level)).otherwise("country").alias("country")
+    )
+    model = fit_table(from_table(table, label="verdict", anomaly=["fraud"], id="payment"), DPLAN(**QUICK))
+    text = report_of(model, table.filter(pl.col("country") == level)[:5])
+    assert "<code>country</code> = &#39;a | `b`&#39;" in text
+    assert "<code>b</code>" not in text

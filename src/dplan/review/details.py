@@ -10,12 +10,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
-from dplan.columns.formatting import cell, format_cell, format_value
+from dplan.columns.formatting import cell, format_value
 from dplan.review.log import Record
 from dplan.review.pictures import picture, restored
 from dplan.review.rounds import Round
+from dplan.tables.evidence import Evidence
 from dplan.tables.model import TableModel
-from dplan.tables.reasons import Evidence
 from dplan.text import visible
 
 __all__ = ["row_details", "similar_rows"]
@@ -30,22 +30,22 @@ def row_details(current: Round, row: int, ids: Sequence[str]) -> dict[str, Any]:
     frame, prepared = current.pool[[place]], current.prepared[[place]]
     model = current.model
     explanation = model.explain(frame)
-    effects = explanation.effects[0]
-    # Other columns may lower the score, so a share of the whole difference could exceed 1.
-    raising = float(effects[effects > 0].sum())
-    (texts,) = model.evidence.reasons(frame, prepared, explanation, _REASONS)
+    (found,) = model.evidence.reasons(frame, prepared, explanation, _REASONS)
     features = _Features(model, frame, prepared[0])
+    places = {column.name: j for j, column in enumerate(model.evidence.columns)}
+    why = {places[reason.column]: reason for reason in found}
     reasons = [
         {
             **features.value(j),
-            "share": round(float(effects[j]) / raising, 3),
-            "text": visible(text, 300),
-            "note": visible(features.without_value(j, text), 300),
+            "share": round(reason.share, 3),
+            "text": visible(reason.text(), 300),
+            "note": visible(reason.note(), 300),
             "picture": features.picture(j),
         }
-        for j, text in texts.items()
+        for j, reason in why.items()
     ]
-    listed = [*texts, *(j for j in np.argsort(-np.abs(effects), kind="stable").tolist() if j not in texts)]
+    ranked = np.argsort(-np.abs(explanation.effects[0]), kind="stable").tolist()
+    listed = [*why, *(j for j in ranked if j not in why)]
     known = set(model.columns)
     return {
         "row": row,
@@ -85,12 +85,6 @@ class _Features:
             "typical": visible(typical.text, 120),
             "unusual": bool(new or not typical.includes(column, mine)),
         }
-
-    def without_value(self, j: int, text: str) -> str:
-        """Return a reason without the name and the value, which are shown beside it."""
-        column = self.evidence.columns[j]
-        rest = text.removeprefix(f"`{column.name}` = {format_cell(column, self.found(j))}")
-        return rest.removeprefix(f"`{column.name}` ").lstrip(":;, ")
 
     def picture(self, j: int) -> dict[str, Any]:
         """Return the distribution of a column, and where the row is in it."""

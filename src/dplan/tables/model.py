@@ -24,7 +24,8 @@ from dplan.explain.explanation import Explanation, effects
 from dplan.persistence import model_file
 from dplan.tables.chunks import MISSING, ReadOptions
 from dplan.tables.decoding import AUTO
-from dplan.tables.reasons import Evidence
+from dplan.tables.evidence import Evidence
+from dplan.tables.reasons import Reason, joined
 from dplan.text import shown
 
 __all__ = ["TableModel", "load"]
@@ -148,13 +149,16 @@ class TableModel:
 
     def reasons(self, table: pl.DataFrame, k: int = 3) -> list[str]:
         """Return the reasons for each row's score as text: up to k columns that raise it most."""
+        return [joined(found) for found in self.why(table, k)]
+
+    def why(self, table: pl.DataFrame, k: int = 3) -> list[list[Reason]]:
+        """Like `reasons`, but return records."""
         if table.height == 0:
             return []
         prepared = self.prepare(table)
         groups = self.preparation.feature_groups()
         explanation = effects(self.detector, prepared, self.background, groups=groups)
-        found = self.evidence.reasons(table, prepared, explanation, k)
-        return [" | ".join(texts.values()) for texts in found]
+        return self.evidence.reasons(table, prepared, explanation, k)
 
     @cached_property
     def evidence(self) -> Evidence:

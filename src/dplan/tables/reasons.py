@@ -1,350 +1,171 @@
-"""Why a row is anomalous, in words: for each column that raises its score, the value and what makes it count.
-
-A value outside the typical range, or a rare level, speaks for itself. A value inside it does not, so the reason is the
-first of these that applies:
-
-1. it is more common among known anomalies than among unlabelled rows;
-2. together with the value of another column, it is, or the combination is rare;
-3. a similar known anomaly has it too;
-4. how many unlabelled rows have it or, for a number, at least or at most as much.
-"""
+"""A reason for the score of a row, as a record: everything that shows one, as text or on a page, formats this."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
-import numpy as np
-import polars as pl
-from numpy.typing import NDArray
-
-from dplan._kernels.perceptron import Floats
-from dplan.columns.column import Column
-from dplan.columns.dates import moments_met
-from dplan.columns.formatting import (
-    Typical,
-    cell,
-    format_cell,
-    format_end,
-    format_share,
-    format_value,
-    in_units,
-)
-from dplan.explain.explanation import Explanation
+from dplan.columns.formatting import format_share
 from dplan.text import shortened
 
-__all__ = ["Evidence"]
+__all__ = ["ColumnName", "Like", "Reason", "joined"]
 
-_WORTH_READING = 0.05  # of the difference between the row's score and the background's
+Why = Literal["missing", "unseen", "unusual", "known", "combination", "like", "common"]
+
 _MAX_NAME = 100  # characters of a column's name
-_SAME = 1e-6  # prepared numbers are float32 values around 1
-_NEAR = 0.1  # fraction of the background rows that is the neighbourhood of a number
-_LIFT, _GAIN = 1.5, 0.05  # how much more common among known anomalies is worth saying
-_RARE, _RARER = 0.02, 1 / 3  # a combination: how rare, and how much rarer than by chance
-_MIN_EXPECTED = 5  # rows with a combination, if it were by chance
-_UNCOMMON = 0.15  # share of unlabelled rows with a value that is worth saying
-_OTHERS, _ALIKE = 5, 3  # columns tried in combinations, and named of a similar anomaly
-_WITHIN = 0.05  # relative difference of similar numbers
-_MIN_CLASS_ROWS = 5  # known anomalies of a class that is named
 _FEW = 20  # known anomalies, of which a number and not a percentage is given
 
-
-class _Condition(NamedTuple):
-    """What a value meets, such as "≥ 80", and the background rows and known anomalies that meet it too."""
-
-    text: str
-    rest: NDArray[np.bool_]
-    known: NDArray[np.bool_]
+CLOSE = 0.05  # relative difference of numbers that are called similar
 
 
-class _Row(NamedTuple):
-    """A row: its prepared features, and the values of the columns that raise its score, the strongest first."""
+class Like(NamedTuple):
+    """A similar known anomaly: its name, and the columns in which its value is the same (True) or close (False)."""
 
-    features: Floats
-    values: Mapping[int, Any]
-    conditions: dict[int, list[_Condition]]
+    name: str
+    columns: tuple[tuple[str, bool], ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """What a model knows about its training rows, to justify the score of a row.
+class ColumnName(str):
+    """A piece of a sentence that is the name of a column."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why the value of one column raises the score of a row.
 
     Attributes
     ----------
-    columns : sequence of Column
-        The prepared columns.
-    starts : ndarray of int
-        The first feature of each column.
-    background, known : ndarray of float32
-        Prepared unlabelled rows and known anomalies.
-    classes : ndarray of int
-        Classes of the known anomalies, counted from 1.
-    class_names : sequence of str
-        The names of the classes.
-    names : sequence of str
-        What the known anomalies are called, such as their ids; may be empty.
+    column : str
+        The column.
+    value : str
+        The value of the row, as text.
+    why : str
+        The value is "missing", "unseen" in training, "unusual", more common among "known" anomalies or, in
+        "combination" with that of another column, more common there or rare; a known anomaly is "like" the row; or
+        how "common" it is.
+    typical : str
+        The typical values of the column.
+    condition : str
+        What the value meets, such as ``"≥ 80"``; starts with ``"="`` if it is the value itself.
+    other, other_condition : str
+        The other column of a combination, and what its value meets.
+    known : str
+        The known anomalies that the row is compared with, such as "known fraud".
+    n_known : int
+        Their number.
+    known_share, rest_share : float
+        The fractions of them and of the unlabelled rows that meet the condition, or the combination.
+    like : Like, optional
+        The similar known anomaly.
+    effect : float
+        How much the column raises the score.
+    share : float
+        The part of this effect in all that raise the score.
+
+    Examples
+    --------
+    >>> reason = Reason("amount", "920", "unusual", "5–94")
+    >>> reason.text(), reason.note()
+    ('`amount` = 920; typical 5–94', 'typical 5–94')
+    >>> shares = {"known": "known fraud", "n_known": 50, "known_share": 1.0, "rest_share": 0.2}
+    >>> Reason("a", "80", "known", "0–90", "≥ 80", **shares).text()
+    '`a` = 80; ≥ 80: 100 % of known fraud, 20 % of the rest'
     """
 
-    columns: Sequence[Column]
-    starts: NDArray[np.int64]
-    background: Floats
-    known: Floats
-    classes: NDArray[np.int64]
-    class_names: Sequence[str]
-    names: Sequence[str]
+    column: str
+    value: str
+    why: Why
+    typical: str
+    condition: str = ""
+    other: str = ""
+    other_condition: str = ""
+    known: str = ""
+    n_known: int = 0
+    known_share: float = 0.0
+    rest_share: float = 0.0
+    like: Like | None = None
+    effect: float = 0.0
+    share: float = 0.0
 
-    def reasons(
-        self, table: pl.DataFrame, prepared: Floats, explanation: Explanation, k: int
-    ) -> list[dict[int, str]]:
-        """Return the reasons for each row's score, by column: up to k that raise it most, the strongest first."""
-        texts = []
-        for i, order in enumerate(explanation.top(k + _OTHERS)):
-            gains = explanation.effects[i, order]
-            least = _WORTH_READING * (explanation.scores[i] - explanation.baseline)
-            raising = order[gains > 0].tolist()
-            strong = order[:k][(gains[:k] > 0) & (gains[:k] >= least)].tolist() if least > 0 else []
-            row = _Row(prepared[i], {j: cell(table, self.columns[j].name, i) for j in raising}, {})
-            found = {j: self._reason(j, row) for j in strong}
-            convincing = {j: text for j, text in found.items() if text}
-            # A common value that nothing is known about is worth a line only if there is no other reason.
-            texts.append(convincing or {j: self._share(j, row) for j in strong[:1]})
-        return texts
-
-    def _reason(self, j: int, row: _Row) -> str:
-        column, typical = self.columns[j], self.typical[j]
-        if _is_missing(row.values[j]):
-            return f"{self._name(j)} is missing; typical {typical.text}"
-        own = self._conditions(j, row)
-        if not own:
-            return f"{self._equation(j, row)}, not seen in training; typical {typical.text}"
-        start = self.starts[j]
-        if not typical.includes(column, row.features[start : start + column.width]):
-            return f"{self._equation(j, row)}; typical {typical.text}"
-        return (
-            self._common_among_known(j, row, own)
-            or self._combination(j, row, own)
-            or self._similar(j, row)
-            or self._share(j, row, at_most=_UNCOMMON)
-        )
-
-    def _common_among_known(self, j: int, row: _Row, own: list[_Condition]) -> str:
-        found = max(map(self._compared, own), key=lambda one: one.weight, default=None)
-        if found is None or not _worth_saying(found.known_share, found.share, found.n_known):
-            return ""
-        return f"{self._with(found.condition, j, row)}: {found.text}"
-
-    def _combination(self, j: int, row: _Row, own: list[_Condition]) -> str:
-        """Return the combination with another column that is most common among known anomalies, or rarest."""
-        theirs = [
-            (self._name(other), condition)
-            for other in row.values
-            if other != j and not _is_missing(row.values[other])
-            for condition in self._conditions(other, row)
-        ]
-        if not theirs:
-            return ""
-
-        def text(mine: int, its: int) -> str:
-            name, condition = theirs[its]
-            return f"{self._name(j)} {own[mine].text} and {name} {condition.text}: "
-
-        # As numbers, so that a product of matrices counts the rows of all combinations.
-        rest, rest_of_theirs, known, known_of_theirs = (
-            np.array(masks, dtype=np.float32)
-            for masks in (
-                [one.rest for one in own],
-                [one.rest for _, one in theirs],
-                [one.known for one in own],
-                [one.known for _, one in theirs],
-            )
-        )
-        together = rest @ rest_of_theirs.T / rest.shape[1]
-        best: tuple[float, str] = (0.0, "")
-        for who, members in self._groups:
-            n_known = int(members.sum())
-            if n_known == 0:
-                continue
-            joint = known[:, members] @ known_of_theirs[:, members].T / n_known
-            alone = _lift(known_of_theirs[:, members].mean(axis=1), rest_of_theirs.mean(axis=1))
-            weights = np.where(
-                _worth_saying(joint, together, n_known) & (_lift(joint, together) >= _LIFT * alone),
-                joint * np.log(_lift(joint, together)),
-                0.0,
-            )
-            mine, its = np.unravel_index(int(weights.argmax()), weights.shape)
-            if weights[mine, its] > best[0]:
-                found = _Compared(
-                    own[mine], float(together[mine, its]), float(joint[mine, its]), n_known, who
-                )
-                best = float(weights[mine, its]), text(int(mine), int(its)) + found.text
-        if best[1]:
-            return best[1]
-        by_chance = np.outer(rest.mean(axis=1), rest_of_theirs.mean(axis=1))
-        rare = (together <= np.minimum(_RARE, _RARER * by_chance)) & (
-            by_chance * rest.shape[1] >= _MIN_EXPECTED
-        )
-        mine, its = np.unravel_index(int(np.where(rare, by_chance - together, 0.0).argmax()), rare.shape)
-        share = format_share(float(together[mine, its]))
-        return f"{text(int(mine), int(its))}{share} of unlabelled rows" if rare[mine, its] else ""
-
-    def _similar(self, j: int, row: _Row) -> str:
-        """Return the known anomaly that has this value too, and most of the others that raise the score."""
-        others = [other for other in row.values if other != j and not _is_missing(row.values[other])]
-        if len(self.known) == 0 or len(self.names) != len(self.known):
-            return ""
-        likeness = [self._alike(other, row) for other in (j, *others)]
-        # A row of the training table is not a reason for itself.
-        another = (np.abs(self.known - row.features) > _SAME).any(axis=1)
-        counts = np.where(likeness[0].close & another, sum(one.close for one in likeness), 0)
-        best = int(counts.argmax())
-        if counts[best] < min(2, len(likeness)):
-            return ""
-        alike = [one.text(best) for one in likeness if one.close[best]][:_ALIKE]
-        return f"{self._equation(j, row)}; like {self.names[best]}: {', '.join(alike)}"
-
-    def _share(self, j: int, row: _Row, at_most: float = 1.0) -> str:
-        """Return how many unlabelled rows have the value, or nothing if there are too many."""
-        rarest = min(self._conditions(j, row), key=lambda one: one.rest.mean())
-        share = float(rarest.rest.mean())
-        return (
-            f"{self._with(rarest, j, row)}: {format_share(share)} of unlabelled rows"
-            if share <= at_most
-            else ""
-        )
-
-    @cached_property
-    def typical(self) -> list[Typical]:
-        """The typical values of each column."""
-        pairs = zip(self.columns, self.starts, strict=True)
-        return [Typical.of(c, self.background[:, start : start + c.width]) for c, start in pairs]
-
-    @cached_property
-    def _groups(self) -> list[tuple[str, NDArray[np.bool_]]]:
-        """All known anomalies and, if there are several classes, those of each."""
-        every = np.ones(len(self.known), dtype=bool)
-        if len(self.class_names) == 1 and not self.class_names[0].isdigit():
-            return [(f"known {self.class_names[0]}", every)]
-        found = [("known anomalies", every)]
-        if len(self.class_names) > 1:
-            of_class = [(name, self.classes == k) for k, name in enumerate(self.class_names, start=1)]
-            found += [(f"known {name}", own) for name, own in of_class if own.sum() >= _MIN_CLASS_ROWS]
-        return found
-
-    def _compared(self, condition: _Condition) -> _Compared:
-        """Compare known anomalies with background rows; of several classes, take the one that differs most."""
-        rest = float(condition.rest.mean())
-        found = [
-            _Compared(condition, rest, float(condition.known[own].mean()), int(own.sum()), name)
-            for name, own in self._groups
-            if own.any()
-        ]
-        return max(found, key=lambda one: one.weight, default=_Compared(condition, rest, 0.0, 0, ""))
-
-    def _conditions(self, j: int, row: _Row) -> list[_Condition]:
-        if j not in row.conditions:
-            row.conditions[j] = self._met_by(j, row)
-        return row.conditions[j]
-
-    def _met_by(self, j: int, row: _Row) -> list[_Condition]:
-        """Return what a value meets: equality or, for numbers, bounds and a neighbourhood; nothing if it is unseen."""
-        column, start = self.columns[j], int(self.starts[j])
-        text = format_cell(column, row.values[j])
-        if column.kind == "text":
-            features = row.features[start : start + column.width]
-            level = start + int(features.argmax())
-            # Of an e-mail address, the level is the domain alone.
-            name = format_value(column.levels[level - start])
-            text = f"= {name}" if name == text else name
-            same = _Condition(text, self.background[:, level] == 1, self.known[:, level] == 1)
-            return [same] if features.any() else []
-        if column.parts:
-            own = slice(start, start + column.width)
-            parts = self.background[:, own], self.known[:, own]
-            return [_Condition(*met) for met in moments_met(column, row.features[own], *parts)]
-        x, rest, known = row.features[start], self.background[:, start], self.known[:, start]
-        same = _Condition(f"= {text}", np.abs(rest - x) <= _SAME, np.abs(known - x) <= _SAME)
-        if column.kind == "flag":
-            return [same]
-        found = [same] if same.rest.mean() > _RARE else []
-        found.append(_Condition(f"≥ {text}", rest >= x - _SAME, known >= x - _SAME))
-        found.append(_Condition(f"≤ {text}", rest <= x + _SAME, known <= x + _SAME))
-        distances = np.abs(rest - x)
-        n_near = int(_NEAR * (len(rest) - 1))
-        near = rest[distances <= np.partition(distances, n_near)[n_near]]
-        low, high = min(near.min(), x), max(near.max(), x)
-        ends = [format_end(column, float(end)) for end in (low, high)]
-        inside = [(part >= low - _SAME) & (part <= high + _SAME) for part in (rest, known)]
-        return [*found, _Condition(f"between {' and '.join(ends)}", *inside)]
-
-    def _alike(self, j: int, row: _Row) -> _Likeness:
-        column, start = self.columns[j], int(self.starts[j])
-        features = row.features[start : start + column.width]
-        same = (np.abs(self.known[:, start : start + column.width] - features) <= _SAME).all(axis=1)
-        close = same
-        if column.kind == "number":
-            value, others = in_units(column, features), in_units(column, self.known[:, start])
-            with np.errstate(over="ignore"):
-                close = same | (np.abs(others - value) <= _WITHIN * np.abs(value))
-        return _Likeness(self._name(j), same, close)
-
-    def _name(self, j: int) -> str:
-        return f"`{shortened(self.columns[j].name, _MAX_NAME)}`"
-
-    def _equation(self, j: int, row: _Row) -> str:
-        return f"{self._name(j)} = {format_cell(self.columns[j], row.values[j])}"
-
-    def _with(self, condition: _Condition, j: int, row: _Row) -> str:
-        equation = self._equation(j, row)
-        return equation if condition.text.startswith("=") else f"{equation}; {condition.text}"
-
-
-class _Compared(NamedTuple):
-    """How common a condition is among known anomalies, compared with the background rows."""
-
-    condition: _Condition
-    share: float
-    known_share: float
-    n_known: int
-    who: str
-
-    @property
-    def weight(self) -> float:
-        """How convincing it is: the share of known anomalies, more of it the rarer the condition is otherwise."""
-        return self.known_share * float(np.log(_lift(self.known_share, self.share)))
-
-    @property
     def text(self) -> str:
-        many = (
-            f"{round(self.known_share * self.n_known)} of {self.n_known}"
-            if self.n_known < _FEW
-            else f"{format_share(self.known_share)} of"
-        )
-        return f"{many} {self.who}, {format_share(self.share)} of the rest"
+        """Return the reason as one line of text."""
+        return _as_text(self.pieces())
+
+    def note(self) -> str:
+        """Return the text without the name and the value of the column, for where these are shown beside it."""
+        return _as_text(self._note())
+
+    def pieces(self) -> list[str]:
+        """Return the text in pieces, of which the names of columns are of the type `ColumnName`."""
+        name, note = ColumnName(self.column), self._note()
+        match self.why:
+            case "missing":
+                return [name, " ", *note]
+            case "unseen":
+                return [name, f" = {self.value}, ", *note]
+            case "combination":
+                return [name, f" = {self.value} " if self._says_value else " ", *note]
+            case "known" | "common" if self._says_value:
+                return [name, f" = {self.value}: ", *note]
+            case _:
+                return [name, f" = {self.value}; ", *note]
+
+    def _note(self) -> list[str]:
+        match self.why:
+            case "missing":
+                return [f"is missing; typical {self.typical}"]
+            case "unseen":
+                return [f"not seen in training; typical {self.typical}"]
+            case "unusual":
+                return [f"typical {self.typical}"]
+            case "combination":
+                mine = "" if self._says_value else f"{self.condition} "
+                other = ColumnName(self.other)
+                return [f"{mine}and ", other, f" {self.other_condition}: {self._shares()}"]
+            case "like":
+                assert self.like is not None
+                pieces = [f"like {self.like.name}: "]
+                for column, same in self.like.columns:
+                    name = ColumnName(column)
+                    pieces += ["same ", name] if same else [name, f" within {format_share(CLOSE)}"]
+                    pieces.append(", ")
+                return pieces[:-1]
+            case _:
+                return [self._shares() if self._says_value else f"{self.condition}: {self._shares()}"]
+
+    @property
+    def _says_value(self) -> bool:
+        return self.condition.startswith("=")
+
+    def _shares(self) -> str:
+        """Return how common the condition is."""
+        rest = format_share(self.rest_share)
+        if not self.known:
+            return f"{rest} of unlabelled rows"
+        share = f"{format_share(self.known_share)} of"
+        if self.n_known < _FEW:
+            share = f"{round(self.known_share * self.n_known)} of {self.n_known}"
+        return f"{share} {self.known}, {rest} of the rest"
 
 
-class _Likeness(NamedTuple):
-    """The known anomalies with the same value in a column, and with a close one."""
+def joined(reasons: Iterable[Reason]) -> str:
+    """Return the reasons for one row as one text.
 
-    name: str
-    same: NDArray[np.bool_]
-    close: NDArray[np.bool_]
-
-    def text(self, i: int) -> str:
-        return f"same {self.name}" if self.same[i] else f"{self.name} within {format_share(_WITHIN)}"
-
-
-def _lift(known: Any, rest: Any) -> Any:
-    """Return how many times more common something is among known anomalies."""
-    return (known + 0.001) / (rest + 0.001)
+    Examples
+    --------
+    >>> joined([Reason("a", "9", "unusual", "1–2"), Reason("b", "", "missing", "'x' (90 %)")])
+    "`a` = 9; typical 1–2 | `b` is missing; typical 'x' (90 %)"
+    """
+    return " | ".join(reason.text() for reason in reasons)
 
 
-def _worth_saying(known: Any, rest: Any, n_known: int) -> Any:
-    """Return whether something is so much more common among known anomalies that it is unlikely to be chance."""
-    by_chance = 2 * np.sqrt(rest * (1 - rest) / max(n_known, 1))  # two standard deviations
-    return (known >= _LIFT * rest) & (known >= rest + np.maximum(_GAIN, by_chance))
+def _as_text(pieces: Iterable[str]) -> str:
+    return "".join(f"`{short(piece)}`" if isinstance(piece, ColumnName) else piece for piece in pieces)
 
 
-def _is_missing(found: Any) -> bool:
-    return found is None or (isinstance(found, float) and bool(np.isnan(found)))
+def short(name: str) -> str:
+    """Return the name of a column as a reason shows it."""
+    return shortened(name, _MAX_NAME)

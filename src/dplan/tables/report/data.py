@@ -17,6 +17,7 @@ from dplan.tables.chunks import Chunk
 from dplan.tables.mistakes import OnError, tolerated
 from dplan.tables.model import TableModel
 from dplan.tables.parts import prepare_rows
+from dplan.tables.reasons import Reason
 from dplan.tables.report.distributions import MIN_ROWS, Feature, features
 from dplan.tables.report.known import Labels, TrainingRows
 from dplan.text import shown
@@ -58,7 +59,7 @@ class ReportData:
         Their labels; empty if the table has none.
     known : list of str
         For each, the known anomaly of the training table with the same values, or "".
-    reasons : list of str
+    reasons : list of list of Reason
         Their reasons.
     keep : tuple of str
         Columns to show.
@@ -89,7 +90,7 @@ class ReportData:
     row_numbers: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     labels: list[str] = field(default_factory=list)
     known: list[str] = field(default_factory=list)
-    reasons: list[str] = field(default_factory=list)
+    reasons: list[list[Reason]] = field(default_factory=list)
     keep: tuple[str, ...] = ()
     features: list[Feature] = field(default_factory=list)
     map: Map | None = None
@@ -205,7 +206,7 @@ def report_data(
         row_numbers=highest.numbers[:n_shown],
         labels=listed[_GIVEN].to_list() if _GIVEN in listed.columns else [],
         known=training.known_names(prepared_top[:n_shown]),
-        reasons=model.reasons(listed),
+        reasons=model.why(listed),
         keep=tuple(keep),
         features=features(model, prepared, alerts, importance),
         map=_map(model, prepared[others], sample.scores[others], alerts, highest.scores, level)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from dplan._html.blocks import Block, Entry, Grid, Heading, Paragraph, Threshold
 from dplan.columns.formatting import cell, format_value
 from dplan.tables.model import TableModel
+from dplan.tables.reasons import ColumnName, Reason, short
 from dplan.tables.report.data import ReportData
 
 __all__ = ["highest_rows", "thresholds"]
 
-_NAME = re.compile("`(.*?)`")  # the names of columns in a reason
 # Thresholds to try: one for each of the first alerts, then ever more alerts apart.
 _FIRST_STEPS, _STEPS = 50, 150
 
@@ -65,10 +64,7 @@ def highest_rows(data: ReportData, model: TableModel) -> Iterator[Block]:
         entries += [Entry(f"{score:.3f}", value=score), Entry(f"{percentiles[i]:.1f}")]
         entries.append(Entry("alert" if i < data.n_alerts else "no"))
         entries += [Entry(known[i])] if known else []
-        lines = [
-            Markup(_NAME.sub(r"<code>\1</code>", str(escape(reason)))) for reason in reasons.split(" | ")
-        ]
-        rows.append([*entries, Entry(Markup("<br>").join(lines))])
+        rows.append([*entries, Entry(Markup("<br>").join(map(_marked_up, reasons)))])
         attributes.append({"score": repr(score), **({"labelled": "1"} if marked[i] else {})})
     yield Heading("The most anomalous rows" if len(rows) > 1 else "The row")
     n_known, n_shown = sum(marked), len(rows)
@@ -83,6 +79,13 @@ def highest_rows(data: ReportData, model: TableModel) -> Iterator[Block]:
         f"The {n_shown:,} highest of {len(data.scores):,} scores" if n_shown > 1 else "The row and its score"
     )
     yield Grid(head, rows, caption, text_columns, interactive=True, data=attributes)
+
+
+def _marked_up(reason: Reason) -> Markup:
+    """Return a reason with the names of columns as code."""
+    pieces = reason.pieces()
+    code = Markup("<code>{}</code>")
+    return Markup().join(code.format(short(p)) if isinstance(p, ColumnName) else p for p in pieces)
 
 
 def _labels(data: ReportData) -> list[tuple[str, str]]:
