@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dplan._kernels import perceptron
-from dplan.persistence import container
+from dplan.persistence import model_file
 from dplan.tables import TableModel
 from tests.detectors.quick import QUICK
 from tests.persistence.saved import quick_model
@@ -58,8 +58,8 @@ class Draft:
             change(header)
         text = json.dumps(header, separators=(",", ":")).encode()
         content = bytearray(len(text).to_bytes(8, "little") + text + b"".join(blocks) + self.tail)
-        if len(content) >= container._DIGEST.stop:
-            content[container._DIGEST] = hashlib.sha256(content).hexdigest().encode()
+        if len(content) >= model_file._DIGEST.stop:
+            content[model_file._DIGEST] = hashlib.sha256(content).hexdigest().encode()
         return bytes(content)
 
 
@@ -79,7 +79,7 @@ def read_originals(folder: Path) -> list[Draft]:
     """Read what `write_originals` wrote."""
     found = []
     for path in sorted(folder.glob("*.dplan")):
-        tensors, metadata = container.read(path)
+        tensors, metadata = model_file._unpacked(path)
         found.append(Draft(json.loads(metadata["dplan"]), tensors))
     return found
 

@@ -10,7 +10,6 @@ import dplan
 from dplan import DPLAN, IForest, ModelFileError
 from dplan.detectors import _saving
 from dplan.tables import TableModel, fit_table, from_table
-from dplan.tables.updating import copied
 from tests.tables.payments import QUICK, payments
 
 
@@ -128,26 +127,6 @@ def test_a_model_without_a_table_is_refused(model, tmp_path):
     }
     _saving.save(path, model.detector, preparation=model.preparation.to_state(), arrays=arrays)
     with pytest.raises(ModelFileError, match=r"background has the shape \(2000, 10\), expected \(any, 11\)"):
-        TableModel.load(path)
-
-
-def test_older_files_call_the_background_usual_and_store_the_quantiles_with_the_table(model, table, tmp_path):
-    path, old = tmp_path / "m.dplan", copied(model.detector)
-    quantiles = old.score_quantiles_
-    del old.score_quantiles_
-    arrays = {
-        "usual": model.background,
-        "known": model.known_anomalies,
-        "known_classes": model.known_classes,
-    }
-    state = model.preparation.to_state()
-    _saving.save(path, old, preparation=state, arrays={**arrays, "score_quantiles": quantiles})
-    scores = model.score(table)
-    loaded = TableModel.load(path)
-    np.testing.assert_array_equal(loaded.percentile(scores), model.percentile(scores))
-    np.testing.assert_array_equal(loaded.background, model.background)
-    _saving.save(path, old, preparation=state, arrays={**arrays, "score_quantiles": quantiles[::-1].copy()})
-    with pytest.raises(ModelFileError, match="not sorted"):
         TableModel.load(path)
 
 

@@ -45,7 +45,7 @@ def column_quantiles(rows: Floats) -> Floats:
 
 
 def spread_out(quantiles: Floats, rows: Floats) -> Floats:
-    """Return rows with its rank added to each value; without quantiles, the rows as they are.
+    """Return rows with its rank added to each value.
 
     A few extreme values leave the others of a scaled column close together. Ranks spread them out.
 
@@ -55,8 +55,6 @@ def spread_out(quantiles: Floats, rows: Floats) -> Floats:
     >>> spread_out(quantiles, np.array([[0.0], [0.125], [0.25], [9.0]], dtype=np.float32))[:, 0]
     array([0.    , 0.25  , 0.5625, 9.5   ], dtype=float32)
     """
-    if not len(quantiles):
-        return rows
     spread = np.zeros(rows.shape, dtype=np.float32)
     _spread_out(quantiles, np.ascontiguousarray(rows), np.float32(rank_step(quantiles)), spread)
     return spread

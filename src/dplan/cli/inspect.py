@@ -147,14 +147,13 @@ def _describe_model(file: Path) -> None:
 def _lines(contents: Contents) -> list[str]:
     found = contents.description
     parameters, summary, history = found["parameters"], found["summary"], found["history"]
+    changed = [f"{name}={parameters[name]!r}" for name in found["changed"] if name != "n_jobs"]
     lines = [
         f"{contents.name}: {found['detector']}, format {found['format']}, written by dplan {contents.package}",
         f"Features: {found['n_features']}",
         f"Threshold: {-found['numbers']['offset_']:.6g} (contamination {parameters['contamination']:g})",
+        "Settings that differ from the defaults: " + (", ".join(changed) or "none"),
     ]
-    if "changed" in found:  # not in older files
-        changed = [f"{name}={parameters[name]!r}" for name in found["changed"] if name != "n_jobs"]
-        lines.append("Settings that differ from the defaults: " + (", ".join(changed) or "none"))
     if "rows" in summary and "labels" in summary:
         counts = {**summary["labels"], "checked normal": summary.get("checked_normal", 0)}
         labels = ", ".join(f"{n:,} {label}" for label, n in counts.items() if n or label in summary["labels"])

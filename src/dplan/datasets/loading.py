@@ -13,6 +13,7 @@ from platformdirs import user_cache_path
 
 from dplan.datasets.publishers import missing_raw_files, read_raw
 from dplan.datasets.registry import Source, source_of
+from dplan.persistence.atomic import file_state
 from dplan.text import first_line
 
 __all__ = ["Dataset", "collection_folder", "data_home", "find", "load"]
@@ -191,8 +192,7 @@ def load(name: str, home: str | Path | None = None) -> Dataset:
     if place.is_dir():
         return from_source(source_of(name), read_raw(name, place), place)
     # An experiment loads the same few tables thousands of times; a file that changed is read again.
-    status = place.stat()
-    return _load_prepared(name, place, status.st_mtime_ns, status.st_size)
+    return _load_prepared(name, place, file_state(place))
 
 
 def find(name: str, home: str | Path | None = None) -> Path | None:
@@ -215,7 +215,7 @@ def find(name: str, home: str | Path | None = None) -> Path | None:
 
 
 @lru_cache(maxsize=8)
-def _load_prepared(name: str, place: Path, mtime_ns: int, size: int) -> Dataset:
+def _load_prepared(name: str, place: Path, state: tuple[int, ...] | None) -> Dataset:
     try:
         table = pl.read_parquet(place, glob=False)
     except (pl.exceptions.PolarsError, OSError) as error:

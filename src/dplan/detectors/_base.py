@@ -58,7 +58,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         "offset_": Number(),
         "column_low_": Array(np.float64, (COLUMNS,), largest=sys.float_info.max),
         "column_inverse_": Array(np.float64, (COLUMNS,), lowest=0.0, largest=sys.float_info.max),
-        "score_quantiles_": Array(np.float64, (len(SHARES),), optional=True),
+        "score_quantiles_": Array(np.float64, (len(SHARES),)),
     }
     # Old name: new name, of parameters and fitted attributes in older files.
     _renamed: ClassVar[Mapping[str, str]] = {}
@@ -126,7 +126,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
     def _check_saved(self) -> None:
         """Raise ValueError if attributes loaded from a file are inconsistent."""
-        if (np.diff(getattr(self, "score_quantiles_", SHARES)) < 0).any():
+        if (np.diff(self.score_quantiles_) < 0).any():
             raise ValueError("score_quantiles_ are not sorted")
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -339,9 +339,4 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     def _percentile_of(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the percentiles of anomaly scores."""
         check_is_fitted(self, "offset_")
-        quantiles = getattr(self, "score_quantiles_", None)
-        if quantiles is None:
-            raise ValueError(
-                "this detector was saved by an older version, without what percentiles need: fit it again"
-            )
-        return percentiles(scores, quantiles)
+        return percentiles(scores, self.score_quantiles_)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -41,18 +40,13 @@ class FittedEnsemble(ContinuingDetector):
     n_jobs: int | None
 
     round_name = "agent"
-    _renamed: ClassVar[dict[str, str]] = {
-        "usual_path_length_": "average_path_length_",
-        "middles_": "member_medians_",
-        "spreads_": "member_scales_",
-    }
     _saved = (
         ContinuingDetector._saved
         | NETWORK
         | {
             "trees_": TreeArrays(may_be_empty=True, n_more_columns=len(EXPLORERS)),
             "neighbours_": Array(shape=(None, None, COLUMNS)),
-            "column_quantiles_": Array(shape=(None, COLUMNS), optional=True),  # older ensembles have none
+            "column_quantiles_": Array(shape=(None, COLUMNS)),
             "forest_": TreeArrays(lowest=0),
             "average_path_length_": Number(lowest=0),
             "member_medians_": Array(np.float64),
@@ -112,8 +106,7 @@ class FittedEnsemble(ContinuingDetector):
         return standard
 
     def _explorers(self) -> Explorers:
-        quantiles = getattr(self, "column_quantiles_", self.neighbours_[0, :0])
-        return Explorers(self.neighbours_, quantiles, self.forest_, self.average_path_length_)
+        return Explorers(self.neighbours_, self.column_quantiles_, self.forest_, self.average_path_length_)
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
         return weighted_sum(self._member_scores(rows).T, self.member_weights_)

@@ -18,7 +18,7 @@ from dplan._kernels.trees import Trees
 from dplan.detectors._registry import entry_of
 from dplan.detectors._tree_checks import check_trees
 from dplan.persistence import model_file
-from dplan.persistence.container import Tensors
+from dplan.persistence.model_file import Tensors
 
 _LARGEST = 1e100  # far larger than any fitted value, and small enough for finite sums
 _MOST_LAYERS = 100  # far more than any network has; finding a layer's weights takes a step per layer
@@ -37,10 +37,6 @@ class Stored(NamedTuple):
 class Field(Protocol):
     """How a fitted attribute is stored."""
 
-    @property
-    def optional(self) -> bool:
-        """Whether older files lack it."""
-
     def put(self, name: str, value: Any, stored: Stored) -> None:
         """Store it."""
 
@@ -56,7 +52,6 @@ class Number:
     """A fitted attribute that is a number of at least `lowest`."""
 
     lowest: float = -math.inf
-    optional: bool = False
 
     def put(self, name: str, value: Any, stored: Stored) -> None:
         """Store it."""
@@ -85,7 +80,6 @@ class Array:
 
     dtype: Any = np.float32
     shape: tuple[int | str | None, ...] = (None,)
-    optional: bool = False
     may_be_empty: bool = False
     lowest: float = -math.inf
     largest: float = _LARGEST
@@ -126,7 +120,6 @@ class TreeArrays:
     lowest: float = -math.inf
     n_more_columns: int = 0
     may_be_empty: bool = False
-    optional: bool = False
 
     def put(self, name: str, value: Any, stored: Stored) -> None:
         """Store them."""
@@ -213,8 +206,7 @@ def save(
     detector._check_can_be_saved()
     stored = Stored({}, {})
     for key, kind in detector._saved.items():
-        if not kind.optional or hasattr(detector, key):
-            kind.put(key, getattr(detector, key), stored)
+        kind.put(key, getattr(detector, key), stored)
     parameters, defaults = _plain_parameters(detector), _plain_parameters(type(detector)())
     names = getattr(detector, "feature_names_in_", None)
     description = {
@@ -254,22 +246,19 @@ def _rebuilt(description: dict[str, Any], tensors: Tensors) -> Any:
     if type(n_features) is not int or n_features < 1:
         raise ValueError(f"invalid n_features: {n_features!r}")
     kind = entry.detector
-    parameters, numbers, tensors = (
-        {kind._renamed.get(key, key): value for key, value in named.items()}
-        for named in (description["parameters"], description["numbers"], tensors)
-    )
-    for key, value in parameters.items():
-        parameters[key] = tuple(value) if isinstance(value, list) else value  # JSON has no tuples
+    parameters = {
+        key: tuple(value) if isinstance(value, list) else value  # JSON has no tuples
+        for key, value in description["parameters"].items()
+    }
     unknown = sorted(set(parameters) - set(kind._get_param_names()))
     if unknown:
         raise ValueError(f"{name} has no parameter {unknown[0]!r}")
     detector = kind(**parameters)
     detector._checked_rng()
     detector.n_features_in_ = n_features
-    stored = Stored(tensors, numbers, n_features)
+    stored = Stored(tensors, description["numbers"], n_features)
     for key, how in detector._saved.items():
-        if not how.optional or key in tensors:
-            setattr(detector, key, how.take(key, stored))
+        setattr(detector, key, how.take(key, stored))
     detector._check_saved()
     names = description["feature_names"]
     if names is not None:

@@ -289,7 +289,7 @@ class NeighboursTerm(Term):
     """The mean distance to the nearest row of each sample."""
 
     neighbours: Floats  # (samples, rows, columns), spread out
-    quantiles: Floats  # which tell how far to spread out other rows; there may be none
+    quantiles: Floats  # which tell how far to spread out other rows
 
     def values(self, rows: Floats) -> NDArray[np.floating]:
         """See `Term`."""
@@ -309,6 +309,5 @@ class NeighboursTerm(Term):
 
     def to_onnx(self, graph: Any, rows: str) -> str:
         """See `Term`."""
-        if len(self.quantiles):
-            rows = graph.spread_out(self.quantiles, rank_step(self.quantiles), rows)
+        rows = graph.spread_out(self.quantiles, rank_step(self.quantiles), rows)
         return str(graph.nearest(self.neighbours, rows))

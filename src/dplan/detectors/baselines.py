@@ -93,7 +93,6 @@ class LogisticBaseline(Classifier):
     _renamed: ClassVar[dict[str, str]] = {
         "inverse_penalty": "C",
         "n_iterations": "max_iter",
-        "coefficients_": "coef_",
     }
 
     def _check_parameters(self) -> None:

@@ -63,7 +63,6 @@ class IForest(Detector):
     _renamed: ClassVar[dict[str, str]] = {
         "n_trees": "n_estimators",
         "tree_size": "max_samples",
-        "usual_path_length_": "average_path_length_",
     }
 
     def _check_parameters(self) -> None:

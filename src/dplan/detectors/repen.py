@@ -1,7 +1,5 @@
 """REPEN: representation learning for distance-based outlier detection (Pang et al., KDD 2018)."""
 
-from typing import ClassVar
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -92,8 +90,6 @@ class REPEN(DeepDetector):
         "reference_rows_": Array(shape=(None, COLUMNS)),
         "reference_embeddings_": Array(shape=(None, None, None)),
     }
-
-    _renamed: ClassVar[dict[str, str]] = {"references_": "reference_embeddings_"}
 
     def _check_parameters(self) -> None:
         check_hidden_units(self.hidden_units)

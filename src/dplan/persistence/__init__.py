@@ -1,1 +1,1 @@
-"""Model files, atomic writes, and claims on output files."""
+"""Model files, files that are replaced atomically or only appended to, and claims on output files."""

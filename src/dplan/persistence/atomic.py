@@ -1,4 +1,4 @@
-"""Atomic replacement of files and folders."""
+"""Atomic replacement of files and folders, and whether a file was replaced."""
 
 import ctypes
 import os
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["atomic_write", "replace_folder"]
+__all__ = ["atomic_write", "file_state", "replace_folder"]
 
 
 @contextmanager
@@ -69,6 +69,29 @@ def replace_folder(new: Path, target: Path) -> None:
             new = old
         shutil.rmtree(new)
     _flush(target.parent)
+
+
+def file_state(path: Path) -> tuple[int, ...] | None:
+    """Return numbers that differ if a file was changed or replaced; None if there is no such file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "notes.txt"
+    ...     _ = path.write_text("old")
+    ...     before = file_state(path)
+    ...     with atomic_write(path) as temporary:
+    ...         _ = temporary.write_text("new")
+    ...     file_state(path) == before, file_state(path.with_name("no such file"))
+    (False, None)
+    """
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    # Unlike the modification time, the time of the last status change cannot be set.
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _create(temporary: Path, path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from dplan.persistence.atomic import file_state
 from dplan.review.log import Key
 from dplan.tables.chunks import CHUNK_ROWS, Chunk, ReadOptions, chunks
 from dplan.text import shown
@@ -41,7 +42,7 @@ class TableFile:
     state: tuple[int, ...] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "state", _state(self.path))
+        object.__setattr__(self, "state", file_state(self.path))
 
     def chunks(self, rows: int | None = None) -> Iterator[tuple[int, Chunk, pl.DataFrame]]:
         """Yield the number of each chunk's first row, the chunk and its rows."""
@@ -60,7 +61,7 @@ class TableFile:
 
     def check_unchanged(self) -> None:
         """Raise an error if the file is not the one that was opened."""
-        now = _state(self.path)
+        now = file_state(self.path)
         if now != self.state:
             what = "has been deleted" if now is None else "has changed"
             raise ValueError(
@@ -125,11 +126,3 @@ def keys_of(
 def _digest(names: Sequence[str], values: Sequence[Any]) -> str:
     text = json.dumps([list(names), list(values)], default=str)
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
-
-
-def _state(path: Path) -> tuple[int, ...] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dplan.exceptions import ModelFileError
 from dplan.explain.explanation import effects
+from dplan.persistence.atomic import file_state
 from dplan.serving.batching import Batcher, Results
 from dplan.serving.rows import Layout
 from dplan.tables.model import TableModel
@@ -87,7 +88,7 @@ class Models:
         self, source: Path, limits: Limits, pool: Executor, observe: Callable[[str, Results], object]
     ) -> None:
         self._source, self._limits, self._pool, self._observe = source, limits, pool, observe
-        self._states: dict[str, tuple[int, ...]] = {}
+        self._states: dict[str, tuple[int, ...] | None] = {}
         self.current: dict[str, Served] = {}
         self.problems: dict[str, str] = {}
 
@@ -102,9 +103,8 @@ class Models:
         files = self.files()
         for name, path in files.items():
             try:
-                found = path.stat()
-                state = found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-                if self._states.get(name) == state:
+                state = file_state(path)
+                if state is not None and self._states.get(name) == state:
                     continue
                 self._states[name] = state
                 served = self._load(name, path.read_bytes())

@@ -220,8 +220,6 @@ def load(source: str | Path | bytes) -> Any:
     with model_file.model_file_errors("the model" if isinstance(source, bytes) else Path(source).name):
         preparation = TablePreparer.from_state(found.preparation)
         _saving.same(len(preparation.feature_groups()), detector.n_features_in_, "prepared columns")
-        if "usual" in arrays:  # as the background rows were called at first
-            arrays["background"] = arrays.pop("usual")
         if not {"background", "known", "known_classes"} <= set(arrays):
             raise ValueError("the rows of the training table are missing")
         kept = _saving.Stored(arrays, {}, detector.n_features_in_)
@@ -235,12 +233,6 @@ def load(source: str | Path | bytes) -> Any:
         )
         checked = rows.take("checked_normal", kept) if "checked_normal" in arrays else None
         _check_summary(found.summary, len(known) + (0 if checked is None else len(checked)))
-        if not hasattr(detector, "score_quantiles_"):  # in older files, the table had them
-            quantiles = _saving.Stored({"score_quantiles_": arrays["score_quantiles"]}, {})
-            detector.score_quantiles_ = detector._saved["score_quantiles_"].take(
-                "score_quantiles_", quantiles
-            )
-            detector._check_saved()
     return TableModel(detector, preparation, background, known, classes, found.summary, checked)
 
 

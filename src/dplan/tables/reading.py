@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dplan.columns.deciding import Given, understand
 from dplan.columns.meaning import Meaning
 from dplan.exceptions import CellError
+from dplan.persistence.atomic import file_state
 from dplan.tables.chunks import CHUNK_ROWS, MISSING, ReadOptions, chunks
 from dplan.tables.decoding import AUTO
 from dplan.tables.sources import files_of, kind_of_file
@@ -212,11 +213,11 @@ def rewind(source: Source) -> None:
 @contextmanager
 def unchanged(paths: list[Path]) -> Iterator[None]:
     """Raise an error if files change during the block: parts of old and new content must not be mixed."""
-    before = [_state(path) for path in paths]
+    before = [file_state(path) for path in paths]
 
     def check() -> None:
         for path, state in zip(paths, before, strict=True):
-            if _state(path) != state:
+            if file_state(path) != state:
                 raise ValueError(
                     f"{path} was changed while it was being read; nothing was written, run the command again"
                 )
@@ -227,12 +228,3 @@ def unchanged(paths: list[Path]) -> Iterator[None]:
         check()  # a change explains most errors better
         raise
     check()
-
-
-def _state(path: Path) -> tuple[int, ...] | None:
-    # Unlike the modification time, the time of the last status change cannot be set.
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
