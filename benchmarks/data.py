@@ -19,8 +19,7 @@ from benchmarks.bars import Bar, interleaved, show
 from dplan.columns.preparer import TablePreparer
 from dplan.datasets.loading import from_source
 from dplan.datasets.registry import source_of
-from dplan.tables.chunks import chunks
-from dplan.tables.reading import read_table
+from dplan.tables.input import Input, read_table
 
 BAR = 3.0
 CSV_BAR = 4.0
@@ -93,7 +92,7 @@ def _read_through(path: Path) -> None:
     with contextlib.suppress(ValueError):  # the stray quote
         table = read_table(path)
         TablePreparer().fit(table).transform(table)
-        for chunk in chunks(path, "csv"):
+        for chunk in Input(path).chunks():
             chunk()
 
 

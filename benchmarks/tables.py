@@ -41,12 +41,13 @@ pl.scan_parquet(sys.argv[1], glob=False).sink_parquet(sys.argv[2])
 
 SCORE = """
 from pathlib import Path
+from dplan.tables.input import Input
 from dplan.tables.model import TableModel
 from dplan.tables.scoring import Options, score_table
 model = TableModel.load(sys.argv[3])
 model.score(table)  # compiled and loaded
 begin()
-score_table(Path(sys.argv[3]), Path(sys.argv[1]), "parquet", Path(sys.argv[2]), Options(), output_kind="parquet")
+score_table(Path(sys.argv[3]), Input(Path(sys.argv[1])), Path(sys.argv[2]), Options(), output_kind="parquet")
 """
 
 FIT = """
@@ -88,9 +89,10 @@ pl.read_csv(sys.argv[1], separator=";", infer_schema_length=10_000)
 UNDERSTAND = """
 from pathlib import Path
 import polars as pl
-from dplan.tables.chunks import CHUNK_ROWS, MISSING, chunks
+from dplan.tables.chunks import MISSING
+from dplan.tables.input import Input
 from dplan.columns.deciding import understand
-frames = [chunk() for chunk in chunks(Path(sys.argv[1]), "csv", CHUNK_ROWS, raw=True)]
+frames = [chunk() for chunk in Input(Path(sys.argv[1])).chunks(raw=True)]
 text = pl.concat(frames, rechunk=False).get_columns()
 begin()
 table, meanings = understand(text, {}, MISSING)

@@ -14,7 +14,8 @@ from dplan.columns.given import parse_column, read_columns
 from dplan.columns.meaning import Meaning
 from dplan.exceptions import CellError
 from dplan.tables import TablePreparer, fit_table, from_table
-from dplan.tables.chunks import MISSING, chunks
+from dplan.tables.chunks import MISSING
+from dplan.tables.input import Input
 
 
 def understood(cells, name="a", given=None, **options):
@@ -347,7 +348,7 @@ def test_score_reads_a_messy_file_as_fit_did(tmp_path):
     assert again.preparation.columns_ == model.preparation.columns_
     expected = model.prepare(own.features)
     for rows in (1, 7, 300):
-        found = [again.prepare(chunk()) for chunk in chunks(path, "csv", rows)]
+        found = [again.prepare(chunk()) for chunk in Input(path).chunks(rows)]
         np.testing.assert_array_equal(np.concatenate(found), expected)
     bad = pl.DataFrame({name: ["1"] for name in model.columns})
     with pytest.raises(CellError, match="'1' is not a date, day first, but the column was a date column"):
@@ -388,5 +389,5 @@ def test_whatever_fit_accepts_score_accepts(tmp_path_factory, columns, form, row
     path.write_text("\n".join(lines), encoding="utf-8")
     own = from_table(path, "l")
     model = fit_table(own, LogisticBaseline(), estimate=False)
-    found = [model.prepare(chunk()) for chunk in chunks(path, "csv", rows)]
+    found = [model.prepare(chunk()) for chunk in Input(path).chunks(rows)]
     np.testing.assert_array_equal(np.concatenate(found), model.prepare(own.features))

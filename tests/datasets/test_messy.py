@@ -11,7 +11,8 @@ from dplan.cli.main import main
 from dplan.columns.deciding import understand
 from dplan.datasets.messy import bank_table, messy
 from dplan.tables import fit_table, from_table
-from dplan.tables.chunks import MISSING, chunks
+from dplan.tables.chunks import MISSING
+from dplan.tables.input import Input
 
 CLEAN = {  # column of the messy table → the same by hand
     "Gebucht am": "Gebucht", "Betrag": "Betrag", "Kontostand": "Kontostand", "Anteil am Limit": "Anteil am Limit",
@@ -48,7 +49,7 @@ def folder(tmp_path):
 def test_a_messy_table_is_as_good_as_one_cleaned_by_hand(folder):
     own = from_table(folder / "bank-train.csv", "Urteil", anomaly=["fraud"], id="Nummer")
     model = fit_table(own, LogisticBaseline(random_state=0), estimate=False)
-    scores = np.concatenate([model.score(chunk()) for chunk in chunks(folder / "bank-new.csv", "csv", 999)])
+    scores = np.concatenate([model.score(chunk()) for chunk in Input(folder / "bank-new.csv").chunks(999)])
     by_hand = bank_table(seed=1).select(CLEAN.values()).with_columns(verdict=np.maximum(own.y, 0))
     cleaned = fit_table(from_table(by_hand, "verdict"), LogisticBaseline(random_state=0), estimate=False)
     new = bank_table(3_000, seed=2)

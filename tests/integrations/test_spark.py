@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from dplan.tables.input import Input
 from dplan.tables.scoring import Options, score_table
 from tests.tables.payments import payments
 
@@ -117,7 +118,7 @@ def test_a_cluster_scores_as_dplan_score_does_although_an_executor_is_killed(
     assert about["columns"][-3:] == ["dplan_score", "percentile", "alert"]
     assert problem.startswith("the table does not match the model: missing columns 'amount'")
     score_table(
-        model_path, spark_table, "parquet", tmp_path / "local.parquet", Options(keep=("score",), explain=True),
+        model_path, Input(spark_table), tmp_path / "local.parquet", Options(keep=("score",), explain=True),
         output_kind="parquet",
     )  # fmt: skip
     local = pl.read_parquet(tmp_path / "local.parquet").drop("row").sort("payment")

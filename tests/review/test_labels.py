@@ -12,6 +12,7 @@ from dplan.exceptions import VerdictLogError
 from dplan.review.labels import export_labels, merge_logs, summary
 from dplan.review.log import VerdictLog, Verdicts, read_log
 from dplan.review.rows import TableFile
+from dplan.tables.input import Input
 from tests.review.test_log import undo, verdict
 
 
@@ -89,7 +90,7 @@ def test_export_warns_of_rows_that_changed(log, folder, tmp_path):
     table.write_csv(tmp_path / "other.csv")
     records = read_log(log)
     done = export_labels(
-        records, TableFile(tmp_path / "other.csv", "csv", ("payment",)), tmp_path / "out.csv"
+        records, TableFile(Input(tmp_path / "other.csv"), ("payment",)), tmp_path / "out.csv"
     )
     assert (done.labelled, done.unmatched) == (0, 14)
     text = run("labels", "export", log, tmp_path / "other.csv", "-o", tmp_path / "out.csv")
@@ -100,7 +101,7 @@ def test_export_warns_of_rows_that_changed(log, folder, tmp_path):
 def test_a_column_called_verdict_is_kept(folder, tmp_path):
     table = pl.DataFrame({"verdict": ["x", "y"], "amount": [1, 2]})
     table.write_csv(tmp_path / "t.csv")
-    done = export_labels([], TableFile(tmp_path / "t.csv", "csv"), tmp_path / "out.csv")
+    done = export_labels([], TableFile(Input(tmp_path / "t.csv")), tmp_path / "out.csv")
     assert done.rows == 2
     assert pl.read_csv(tmp_path / "out.csv").columns == ["verdict", "amount", "dplan_verdict"]
 

@@ -15,6 +15,7 @@ from dplan.review.log import VerdictLog, Verdicts, read_log
 from dplan.review.session import Refused
 from dplan.review.simulating import simulate
 from dplan.review.view import queue_view, state_view, threshold_view
+from dplan.tables.input import Input
 from tests.tables.payments import payments
 
 
@@ -318,7 +319,7 @@ def test_other_ids_than_the_log_has_are_refused(open_session, folder, tmp_path):
     from dplan.review.session import Session
 
     with VerdictLog(tmp_path / "verdicts.jsonl") as log:
-        engine = Engine(TableFile(folder / "june.csv", "csv"), folder / "fraud.dplan")
+        engine = Engine(TableFile(Input(folder / "june.csv")), folder / "fraud.dplan")
         with pytest.raises(VerdictLogError, match="identifies rows by --id payment"):
             Session(engine, log).open()
 

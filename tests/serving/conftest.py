@@ -3,6 +3,7 @@ import json
 import polars as pl
 import pytest
 
+from dplan.tables.input import Input
 from dplan.tables.scoring import Options, score_table
 from tests.serving.process import Running
 from tests.tables.payments import payments
@@ -28,6 +29,6 @@ def expected(model_path, rows, tmp_path_factory):
     source = folder / "rows.jsonl"
     source.write_text("\n".join(map(json.dumps, rows)))
     score_table(
-        model_path, source, "jsonl", folder / "out.parquet", Options(explain=True), output_kind="parquet"
+        model_path, Input(source), folder / "out.parquet", Options(explain=True), output_kind="parquet"
     )
     return pl.read_parquet(folder / "out.parquet")

@@ -13,6 +13,7 @@ from dplan.serving import protocols
 from dplan.serving.rows import Layout
 from dplan.serving.scoring import score
 from dplan.tables import fit_table, from_table
+from dplan.tables.input import Input
 from dplan.tables.model import TableModel
 from dplan.tables.scoring import Options, score_table
 
@@ -51,8 +52,7 @@ def test_requests_together_have_the_scores_of_a_file(messy):
         (messy / "row.jsonl").write_text(json.dumps(row))
         score_table(
             messy / "m.dplan",
-            messy / "row.jsonl",
-            "jsonl",
+            Input(messy / "row.jsonl"),
             messy / "out.parquet",
             Options(),
             output_kind="parquet",

@@ -14,13 +14,13 @@ import pytest
 
 from dplan import LogisticBaseline
 from dplan.tables import TableModel, fit_table, from_table, read_table
-from dplan.tables.chunks import ReadOptions, chunks
+from dplan.tables.csv_syntax import check_names
+from dplan.tables.input import Input
 from dplan.tables.scoring import Options, score_table
-from dplan.tables.separated import check_names
 
 
 def frames(text, rows=100, kind="csv", **options):
-    return [chunk() for chunk in chunks(io.BytesIO(text), kind, rows, ReadOptions(**options))]
+    return [chunk() for chunk in Input(io.BytesIO(text), kind, **options).chunks(rows)]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_literal_names(tmp_path):
         pl.DataFrame({"name": [name], "l": [0]}).write_parquet(tmp_path / name)
     for path in tmp_path.iterdir():
         assert read_table(path)["name"].to_list() == [path.name]
-        assert [chunk()["name"].to_list() for chunk in chunks(path, "parquet")] == [[path.name]]
+        assert [chunk()["name"].to_list() for chunk in Input(path).chunks()] == [[path.name]]
 
 
 def test_a_bomb_needs_no_more_memory_than_a_chunk(tmp_path):
@@ -84,11 +84,11 @@ def test_a_bomb_needs_no_more_memory_than_a_chunk(tmp_path):
     path = tmp_path / "t.csv.gz"
     block = {"line": b"x" * 2**20, "rows": b"y" * (2**20 - 1) + b"\n", "breaks": b"\n" * 2**20}
     code = (
-        "import sys; from pathlib import Path; from dplan.tables.chunks import chunks\n"
+        "import sys; from pathlib import Path; from dplan.tables.input import Input\n"
         "def peak(): return int(Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0]) // 1024\n"
         "before = peak()\n"
         "try:\n"
-        "    for chunk in chunks(Path(sys.argv[1]), 'csv'): pass\n"
+        "    for chunk in Input(Path(sys.argv[1])).chunks(): pass\n"
         "except ValueError as error: print(error)\n"
         "print(peak() - before)\n"
     )
@@ -149,7 +149,7 @@ def test_many_columns_fit_and_score(tmp_path):
     started = time.process_time()
     own = from_table(path, "l")
     model = fit_table(own, LogisticBaseline(random_state=0), estimate=False)
-    (chunk,) = chunks(path, "csv")
+    (chunk,) = Input(path).chunks()
     assert len(model.score(chunk())) == 6
     with pytest.raises(ValueError, match=r"missing columns 'c0'.* and 4,990 more"):
         model.score(pl.DataFrame({f"d{j}": [1] for j in range(n)}))
@@ -202,7 +202,7 @@ def test_errors_name_the_line_in_every_step(tmp_path):
     path.write_text("l,a\n0,1\n1,2\n0,3\n")
     model = fit_table(from_table(path, "l"), LogisticBaseline(), estimate=False)
     path.write_text("a\n" + "1\n" * 30 + "many\n")
-    _, chunk = chunks(path, "csv", 20)
+    _, chunk = Input(path).chunks(20)
     message = r"^t\.csv, line 32, column 'a': 'many' is not a number"
     with pytest.raises(ValueError, match=message), chunk.located():
         model.score(chunk())
@@ -222,7 +222,7 @@ def test_of_several_bad_cells_the_first_line_is_named(tmp_path):
 
     def scored(*changed, on_error="fail"):
         options = Options(on_error=on_error)
-        return score_table(model, written(*changed), None, tmp_path / "s.csv", options, output_kind="csv")
+        return score_table(model, Input(written(*changed)), tmp_path / "s.csv", options, output_kind="csv")
 
     fit_table(from_table(written(), "l"), LogisticBaseline(), estimate=False).save(model)
     mistakes = {"a": (9, "7.5", "x"), "b": (7, "5.25", "y"), "d": (8, "7.05", "z"), "e": (11, "10.06", "w")}
@@ -288,7 +288,7 @@ def test_a_file_is_read_in_turn_in_one_pass(tmp_path, kind):
 
     def seconds(in_turn):
         started = time.process_time()
-        found = list(chunks(path, kind, 1_000, in_turn=in_turn))
+        found = list(Input(path).chunks(1_000, in_turn=in_turn))
         frames = [chunk() for chunk in found]
         taken = time.process_time() - started
         assert pl.concat(frames).equals(table)
@@ -301,6 +301,6 @@ def test_a_file_is_read_in_turn_in_one_pass(tmp_path, kind):
 
 def test_an_empty_file_read_in_turn_is_one_empty_chunk(tmp_path):
     pl.DataFrame(schema={"a": pl.Float64}).write_parquet(tmp_path / "t.parquet")
-    (chunk,) = chunks(tmp_path / "t.parquet", in_turn=True)
+    (chunk,) = Input(tmp_path / "t.parquet").chunks(in_turn=True)
     assert chunk().schema == {"a": pl.Float64}
     assert chunk().height == 0

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from dplan.tables.input import Input
 from dplan.tables.scoring import Options, score_table
-from dplan.tables.sources import files_of
 
 pytest.importorskip("distributed", reason="the extra [dask] is not installed")
 
@@ -22,7 +22,7 @@ CLUSTER = """
 import json, os, signal, sys
 from pathlib import Path
 from distributed import LocalCluster
-from dplan.tables.sources import files_of
+from dplan.tables.input import Input
 from dplan.tables.scoring import Options, score_table
 
 if __name__ == "__main__":
@@ -40,7 +40,7 @@ if __name__ == "__main__":
                 os.kill(pid, signal.SIGKILL)
 
         outcome = score_table(
-            model, files_of(str(parts)), "parquet", output, Options(budget=10, explain=True),
+            model, Input(str(parts)), output, Options(budget=10, explain=True),
             output_kind="folder", chunk_rows=50, scheduler=cluster.scheduler_address, progress=progress,
         )
         alive = [worker.pid for worker in cluster.workers.values()]
@@ -74,7 +74,7 @@ def test_a_cluster_scores_every_part_although_a_worker_is_killed(model, model_pa
     assert found.height == table.height
     np.testing.assert_array_equal(found["score"], model.score(table))
     score_table(
-        model_path, files_of(str(parts)), "parquet", tmp_path / "local", Options(budget=10, explain=True),
+        model_path, Input(str(parts)), tmp_path / "local", Options(budget=10, explain=True),
         output_kind="folder", chunk_rows=50,
     )  # fmt: skip
     local = pl.concat(pl.read_parquet(path) for path in sorted((tmp_path / "local").iterdir()))

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from dplan import LogisticBaseline
 from dplan.tables import fit_table, from_table
-from dplan.tables.chunks import chunks
-from dplan.tables.sources import kind_of_file
+from dplan.tables.input import Input
 
 DATES = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y", "%Y/%m/%d", "%d.%m.%y")
 TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S", "T%H:%M:%SZ", "T%H:%M:%S.%f", "T%H:%M:%S+02:00")
@@ -89,7 +88,7 @@ def test_score_reads_what_fit_read(tmp_path_factory, file, rows):
         if any(reason in str(error) for reason in ACCEPTED):
             return
         raise
-    found = [chunk() for chunk in chunks(path, kind_of_file(path), rows, model.read_options)]
+    found = [chunk() for chunk in Input(path).like(model).chunks(rows)]
     assert [frame.height for frame in found[:-1]] == [rows] * (len(found) - 1)
     expected = model.prepare(own.features)
     np.testing.assert_array_equal(np.concatenate([model.prepare(frame) for frame in found]), expected)
@@ -104,5 +103,5 @@ def test_dates_of_other_forms_are_read_by_both(tmp_path, cell):
     own = from_table(path, "l")
     assert own.kinds() == {"date": ["day"]}
     model = fit_table(own, LogisticBaseline(), estimate=False)
-    (chunk,) = chunks(path, "csv")
+    (chunk,) = Input(path).chunks()
     np.testing.assert_array_equal(model.prepare(chunk()), model.prepare(own.features))

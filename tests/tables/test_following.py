@@ -9,8 +9,8 @@ import time
 import polars as pl
 import pytest
 
-from dplan.tables.chunks import ReadOptions
 from dplan.tables.following import follow
+from dplan.tables.input import Input
 from dplan.tables.scoring import Options, score_table
 from tests.tables.payments import payments
 
@@ -25,17 +25,15 @@ def scored(model_path, new, tmp_path_factory):
     folder = tmp_path_factory.mktemp("scored")
     new.write_csv(folder / "new.csv")
     score_table(
-        model_path, folder / "new.csv", "csv", folder / "out.csv", Options(explain=True), output_kind="csv"
+        model_path, Input(folder / "new.csv"), folder / "out.csv", Options(explain=True), output_kind="csv"
     )
     return (folder / "out.csv").read_text()
 
 
-def followed(model, content, **options):
+def followed(model, content, format="csv", encoding="auto", **options):
     out, skipped = io.BytesIO(), []
-    found = follow(
-        model, io.BufferedReader(io.BytesIO(content)), out,
-        **{"kind": "csv", "output_kind": "csv", "skip": skipped.append, **options},
-    )  # fmt: skip
+    arriving = Input(io.BufferedReader(io.BytesIO(content)), format, encoding).like(model)
+    found = follow(model, arriving, out, **{"output_kind": "csv", "skip": skipped.append, **options})
     return found, out.getvalue().decode(), skipped
 
 
@@ -48,7 +46,7 @@ def test_a_stream_gives_the_output_of_a_file(model, new, scored):
 
 def test_json_lines(model, new, scored):
     lines = new.with_columns(pl.col("day").cast(pl.String)).write_ndjson()
-    found, text, _ = followed(model, lines.encode(), kind="jsonl", output_kind="jsonl", keep=["country"])
+    found, text, _ = followed(model, lines.encode(), format="jsonl", output_kind="jsonl", keep=["country"])
     rows = [json.loads(line) for line in text.splitlines()]
     assert [row["score"] for row in rows] == pl.read_csv(io.StringIO(scored))["score"].to_list()
     assert list(rows[0]) == ["row", "payment", "country", "score", "percentile", "alert"]
@@ -107,7 +105,7 @@ def test_rows_of_different_types_are_read_one_by_one(model, new):
     rows = new[:4].with_columns(pl.col("day").cast(pl.String)).to_dicts()
     rows[1]["items"] = str(rows[1]["items"])
     content = "\n".join(map(json.dumps, rows)).encode()
-    _, text, skipped = followed(model, content, kind="jsonl", output_kind="jsonl")
+    _, text, skipped = followed(model, content, format="jsonl", output_kind="jsonl")
     found = [json.loads(line)["score"] for line in text.splitlines()]
     assert found == pytest.approx(model.score(new[:4]).tolist(), rel=1e-5)
     assert skipped == []
@@ -119,7 +117,7 @@ def test_wrong_columns_end_the_stream(model, new):
     with pytest.raises(ValueError, match="cannot keep column 'colour'"):
         followed(model, new.write_csv().encode(), keep=["colour"])
     with pytest.raises(ValueError, match="line by line in utf-16"):
-        followed(model, new.write_csv().encode("utf-16"), reading=ReadOptions("utf-16"))
+        followed(model, new.write_csv().encode("utf-16"), encoding="utf-16")
 
 
 def test_formulas_are_neutralised(model, new):

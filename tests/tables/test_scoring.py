@@ -13,16 +13,20 @@ from polars.testing import assert_frame_equal
 from dplan import IForest, LogisticBaseline
 from dplan.exceptions import NonFiniteScoreError
 from dplan.tables import TableModel, fit_table, from_table
-from dplan.tables.chunks import chunks
+from dplan.tables.input import Input
 from dplan.tables.scoring import Options, score_table
-from dplan.tables.sources import files_of
 
 
 def scored(model_path, table, tmp_path, options=None, *, rows=100_000, kind="parquet", out="out.parquet"):
     source, target = tmp_path / f"in.{kind}", tmp_path / out
     table.write_parquet(source) if kind == "parquet" else table.write_csv(source)
     outcome = score_table(
-        model_path, source, kind, target, options or Options(), output_kind=target.suffix[1:], chunk_rows=rows
+        model_path,
+        Input(source),
+        target,
+        options or Options(),
+        output_kind=target.suffix[1:],
+        chunk_rows=rows,
     )
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
     return (pl.read_parquet if out.endswith("parquet") else pl.read_csv)(target), outcome
@@ -171,7 +175,7 @@ def test_formulas_are_neutralised_in_csv_and_only_there(model_path, table, tmp_p
     for out, separator in (("out.csv", ","), ("out.tsv", "\t")):
         source, target = tmp_path / "in.parquet", tmp_path / out
         risky.write_parquet(source)
-        score_table(model_path, source, "parquet", target, options, output_kind=out[4:])
+        score_table(model_path, Input(source), target, options, output_kind=out[4:])
         with target.open(newline="") as file:
             found = list(csv.DictReader(file, delimiter=separator))
         for name in ("note", "'=head", "'\n@head", "category", "enum"):
@@ -210,7 +214,7 @@ def test_an_interrupted_run_continues_with_what_is_the_same(model_path, table, t
 
     def run(model=model_path, rows=300, **options):
         return score_table(
-            model, source, "parquet", target, Options(**options), output_kind="parquet", chunk_rows=rows
+            model, Input(source), target, Options(**options), output_kind="parquet", chunk_rows=rows
         )
 
     def stop(**options):
@@ -242,7 +246,7 @@ def test_content_replaced_with_the_old_name_size_and_time_is_scored_anew(
 
     def run():
         return score_table(
-            model_path, source, "csv", target, Options(), output_kind="parquet", chunk_rows=300
+            model_path, Input(source), target, Options(), output_kind="parquet", chunk_rows=300
         )
 
     for other in (table.reverse(), table[:1500].vstack(table[1500:].reverse())):
@@ -282,8 +286,7 @@ def test_a_table_that_changes_while_it_is_read_is_an_error(kind, how, model_path
     def run(progress):
         return score_table(
             model_path,
-            source,
-            kind,
+            Input(source),
             target,
             Options(),
             output_kind="parquet",
@@ -291,7 +294,7 @@ def test_a_table_that_changes_while_it_is_read_is_an_error(kind, how, model_path
             progress=progress,
         )
 
-    with pytest.raises(ValueError, match="was changed while it was being read"):
+    with pytest.raises(ValueError, match="has changed while it was being read"):
         run(change)
     assert not target.exists()
     if how != "removed":
@@ -307,7 +310,7 @@ def test_an_interrupted_explanation_continues_and_gives_the_same_bytes(
 
     def run(name):
         return score_table(
-            model_path, tmp_path / "in.csv", "csv", tmp_path / name, Options(budget=40, explain=True),
+            model_path, Input(tmp_path / "in.csv"), tmp_path / name, Options(budget=40, explain=True),
             output_kind="csv", chunk_rows=200, progress=lambda *told: explained.append(told),
         )  # fmt: skip
 
@@ -328,7 +331,7 @@ def test_two_runs_cannot_write_one_output(model_path, table, tmp_path):
 
     def run(progress=lambda *_: None):
         return score_table(
-            model_path, source, "csv", target, Options(), output_kind="csv", chunk_rows=500, progress=progress
+            model_path, Input(source), target, Options(), output_kind="csv", chunk_rows=500, progress=progress
         )
 
     def second(stage, done, total):
@@ -357,7 +360,7 @@ def test_an_input_is_never_the_output(link, model_path, table, tmp_path):
         target = source if link == "the path" else model
     before = {path: path.read_bytes() for path in (source, model)}
     with pytest.raises(ValueError, match="is also an input"):
-        score_table(model, source, "csv", target, Options(), output_kind="csv")
+        score_table(model, Input(source), target, Options(), output_kind="csv")
     assert {path: path.read_bytes() for path in (source, model)} == before
     assert not list(tmp_path.glob(".*"))
 
@@ -369,7 +372,7 @@ def test_json_lines_may_change_their_number_type_from_chunk_to_chunk(model_path,
     lines[10:20] = [line.replace('"n":1', '"n":null,"m":1') for line in lines[10:20]]
     (tmp_path / "in.jsonl").write_text("\n".join(lines))
     score_table(
-        model_path, tmp_path / "in.jsonl", "jsonl", tmp_path / "out.jsonl", Options(("n",)),
+        model_path, Input(tmp_path / "in.jsonl"), tmp_path / "out.jsonl", Options(("n",)),
         output_kind="jsonl", chunk_rows=10,
     )  # fmt: skip
     found = pl.read_ndjson(tmp_path / "out.jsonl")
@@ -378,7 +381,7 @@ def test_json_lines_may_change_their_number_type_from_chunk_to_chunk(model_path,
 
 
 def frames(text, rows=2, kind="csv"):
-    return [chunk() for chunk in chunks(io.BytesIO(text), kind, rows)]
+    return [chunk() for chunk in Input(io.BytesIO(text), kind).chunks(rows)]
 
 
 def test_chunks_of_a_csv_keep_every_row_and_respect_quotes(tmp_path):
@@ -386,10 +389,10 @@ def test_chunks_of_a_csv_keep_every_row_and_respect_quotes(tmp_path):
     assert pl.concat(frames(text)).rows() == [("1", "x\ny"), ("2", 'say "hi"'), ("3", "z"), (None, None)]
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(text))
-    assert pl.concat(chunk() for chunk in chunks(path, "csv", 1)).height == 4
+    assert pl.concat(chunk() for chunk in Input(path).chunks(1)).height == 4
     path.write_bytes(gzip.compress(text * 100)[:-30])
     with pytest.raises(ValueError, match="damaged gzip"):
-        _ = [chunk() for chunk in chunks(path, "csv", 1)]
+        _ = [chunk() for chunk in Input(path).chunks(1)]
     rows = frames(b'{"a":1,"b":null}\n{"a":2.5,"b":"x"}\n{"b":"y"}\n', kind="jsonl")
     assert [frame.height for frame in rows] == [2, 1]
 
@@ -413,7 +416,7 @@ def test_broken_files_are_refused(model_path, tmp_path):
     (tmp_path / "in.parquet").write_text("nothing")
     with pytest.raises(ValueError, match="cannot be read as Parquet"):
         score_table(
-            model_path, tmp_path / "in.parquet", "parquet", tmp_path / "o.csv", Options(), output_kind="csv"
+            model_path, Input(tmp_path / "in.parquet"), tmp_path / "o.csv", Options(), output_kind="csv"
         )
     with pytest.raises(ValueError, match="line 1: not valid JSON"):
         frames(b"{\n", kind="jsonl")
@@ -431,12 +434,12 @@ def folder_of_parts(table, tmp_path):
 
 def score_folder(model_path, inputs, output, options=None, kind="folder"):
     return score_table(
-        model_path, inputs, "parquet", output, options or Options(), output_kind=kind, chunk_rows=200
+        model_path, Input(inputs), output, options or Options(), output_kind=kind, chunk_rows=200
     )
 
 
 def test_a_folder_gives_one_output_part_per_input_part(model, model_path, table, folder_of_parts, tmp_path):
-    inputs = files_of(str(folder_of_parts))
+    inputs = Input(str(folder_of_parts)).files()
     out = tmp_path / "scored"
     outcome = score_folder(model_path, inputs, out, Options(budget=10, explain=True))
     assert sorted(path.name for path in out.iterdir()) == sorted(path.name for path in inputs)
@@ -453,7 +456,7 @@ def test_a_folder_gives_one_output_part_per_input_part(model, model_path, table,
 
 
 def test_a_folder_is_replaced_as_a_whole_and_only_if_it_is_ours(model_path, folder_of_parts, tmp_path):
-    inputs, out = files_of(str(folder_of_parts)), tmp_path / "scored"
+    inputs, out = Input(str(folder_of_parts)).files(), tmp_path / "scored"
     score_folder(model_path, inputs, out)
     out.chmod(0o750)
     score_folder(model_path, inputs[:2], out)
@@ -468,7 +471,7 @@ def test_a_folder_is_replaced_as_a_whole_and_only_if_it_is_ours(model_path, fold
 
 
 def test_a_folder_is_never_written_into_itself(model_path, folder_of_parts, tmp_path):
-    inputs = files_of(str(folder_of_parts))
+    inputs = Input(str(folder_of_parts)).files()
     content = [path.read_bytes() for path in inputs]
     (tmp_path / "link").symlink_to(folder_of_parts)
     for output in (folder_of_parts, tmp_path / "link", tmp_path, inputs[0]):
@@ -478,20 +481,20 @@ def test_a_folder_is_never_written_into_itself(model_path, folder_of_parts, tmp_
         score_folder(model_path, inputs, inputs[0], kind="parquet")
     for output in (folder_of_parts / "out.parquet", tmp_path / "link" / "out", tmp_path, folder_of_parts):
         with pytest.raises(ValueError, match="choose an"):
-            files_of(str(folder_of_parts), output)
+            Input(str(folder_of_parts)).check_output(output)
     assert [path.read_bytes() for path in inputs] == content
 
 
 def test_what_is_a_folder_of_parts(folder_of_parts, tmp_path):
-    assert len(files_of(f"{folder_of_parts}/day-*.parquet")) == 7
+    assert len(Input(f"{folder_of_parts}/day-*.parquet").files()) == 7
     with pytest.raises(FileNotFoundError, match="no tables found"):
-        files_of(f"{tmp_path}/*.nothing")
+        Input(f"{tmp_path}/*.nothing").files()
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileNotFoundError, match="no tables found"):
-        files_of(str(tmp_path / "empty"))
+        Input(str(tmp_path / "empty")).files()
     (folder_of_parts / "notes.md").write_text("x")
-    assert len(files_of(folder_of_parts)) == 7
+    assert len(Input(folder_of_parts).files()) == 7
     with pytest.raises(ValueError, match="unsupported file type"):
-        files_of(f"{folder_of_parts}/*")
+        Input(f"{folder_of_parts}/*").files()
     with pytest.raises(ValueError, match="the next run would read it"):
-        files_of(f"{folder_of_parts}/*.parquet", folder_of_parts / "scored.parquet")
+        Input(f"{folder_of_parts}/*.parquet").check_output(folder_of_parts / "scored.parquet")

@@ -11,8 +11,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from dplan.tables import from_table, read_table
-from dplan.tables.chunks import Conventions, ReadOptions, chunks
-from dplan.tables.sources import files_of
+from dplan.tables.chunks import Conventions
+from dplan.tables.input import Input
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -74,7 +74,7 @@ def test_every_format_gives_the_same_table(name, tmp_path):
     path = tmp_path / name
     WRITERS[name](path)
     assert_frame_equal(read_table(path), TABLE)
-    found = [chunk() for chunk in chunks(path, None, 15)]
+    found = [chunk() for chunk in Input(path).chunks(15)]
     assert [frame.height for frame in found] == [15, 15, 10]
     assert pl.concat(found, how="vertical_relaxed")["payment"].to_list() == TABLE["payment"].to_list()
     assert from_table(path, "fraud", id="payment").counts() == {"unlabelled": 39, "1": 1}
@@ -113,7 +113,7 @@ def test_sqlite_columns_of_several_types_are_text(tmp_path):
         database.execute("CREATE TABLE t (a, b)")
         database.executemany("INSERT INTO t VALUES (?, ?)", [(1, "x"), ("two", None), (3.5, "NA")])
     database.close()
-    (chunk,) = chunks(tmp_path / "t.db")
+    (chunk,) = Input(tmp_path / "t.db").chunks()
     assert chunk().rows() == [("1", "x"), ("two", None), ("3.5", None)]
     with sqlite3.connect(tmp_path / "t.db") as database:
         database.execute("INSERT INTO t VALUES (x'00ff', 'y')")
@@ -171,7 +171,7 @@ def test_folders_and_patterns_are_one_table(kind, tmp_path):
             path.write_bytes(as_csv(part) if kind == "csv" else gzip.compress(part.write_ndjson().encode()))
     for ignored in ("_SUCCESS", ".0.csv.crc", "notes.txt"):
         (folder / ignored).write_text("x")
-    assert len(files_of(folder)) == 3
+    assert len(Input(folder).files()) == 3
     for table in (folder, f"{folder}/*.{kind}"):
         assert_frame_equal(read_table(table), TABLE)
         own = from_table(table, "fraud", id="payment")
@@ -191,7 +191,7 @@ def test_files_that_do_not_match_are_refused(tmp_path):
 
 
 def test_json_lines_of_other_types_in_later_chunks_are_refused(monkeypatch):
-    monkeypatch.setattr("dplan.tables.reading.CHUNK_ROWS", 2)
+    monkeypatch.setattr("dplan.tables.input.CHUNK_ROWS", 2)
     same = b'{"a":1}\n{"a":2}\n{"a":null}\n{}\n{"a":2.5}\n'
     assert read_table(io.BytesIO(same), kind="jsonl")["a"].to_list() == [1, 2, None, None, 2.5]
     with pytest.raises(ValueError, match="is text in one part of the table"):
@@ -209,7 +209,7 @@ def test_json_lines_of_other_types_in_later_chunks_are_refused(monkeypatch):
     ],
 )
 def test_conventions_of_a_file_are_found(text, expected):
-    (chunk,) = chunks(io.BytesIO(text), "csv")
+    (chunk,) = Input(io.BytesIO(text)).chunks()
     assert chunk.conventions == expected
 
 
@@ -222,7 +222,7 @@ def test_the_share_of_the_file_grows_to_one(tmp_path, monkeypatch):
             big.write_parquet(path)
         else:
             path.write_bytes(as_csv(big) if name == "t.csv" else gzip.compress(as_csv(big)))
-        shares = [chunk.share for chunk in chunks(path, None, 20, ReadOptions())]
+        shares = [chunk.share for chunk in Input(path).chunks(20)]
         assert len(shares) == 10
         assert shares == sorted(shares)
         assert shares[-1] == 1

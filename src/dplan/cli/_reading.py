@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -14,28 +16,89 @@ from dplan.cli._shared import echo
 if TYPE_CHECKING:
     import polars as pl
 
-    from dplan.tables import ReadOptions, TableModel
+    from dplan.tables import Input, TableModel
 
 
-def options(command: Any) -> Any:
-    """Add the options for reading tables, the same in every command that reads one."""
-    for option in (
-        _noted("--sheet", metavar="NAME", help="Sheet of an Excel file.  [default: the first one]"),
-        _noted(
-            "--query",
-            metavar="SQL",
-            help="Query whose result is the table, if TABLE is a SQLite or DuckDB file.",
-        ),
-        click.option(
-            "--missing",
-            multiple=True,
-            metavar="TEXT",
-            help="Text that means a missing value, in addition to NA, NaN, null, ? and similar; may be repeated.",
-        ),
-        click.option("--encoding", help="Text encoding of TABLE.  [default: as in dplan fit, or detected]"),
-    ):
-        command = option(command)
-    return command
+@dataclass(frozen=True)
+class Reading:
+    """How the options of a command say that its table is read."""
+
+    sheet: str | None
+    query: str | None
+    missing: tuple[str, ...]
+    encoding: str | None
+    form: str | None = None
+
+    def table(self, source: str | Path, model: TableModel | None = None) -> Input:
+        """Return a table: a file, a folder, a pattern or - for standard input; read like that of a model."""
+        from dplan.tables.input import Input
+
+        settings = {"encoding": self.encoding or "auto", "sheet": self.sheet, "sql": self.query}
+        if str(source) == "-":
+            if self.form not in (None, "csv", "tsv", "jsonl"):
+                raise click.UsageError(f"{self.form} cannot be read from standard input")
+            form = "jsonl" if self.form == "jsonl" else "csv"
+            found = Input(sys.stdin.buffer, form, **settings)  # type: ignore[arg-type]
+        else:
+            try:
+                found = Input(source, **settings)  # type: ignore[arg-type]
+            except FileNotFoundError as error:
+                raise click.UsageError(str(error)) from error
+        found = found.like(model)
+        return replace(found, missing=tuple(dict.fromkeys([*found.missing, *self.missing])))
+
+
+def grouped(name: str, record: Callable[..., Any], *options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a decorator that adds options to a command, which gets their values as one record."""
+
+    def add(command: Any) -> Any:
+        before = len(getattr(command, "__click_params__", ()))
+
+        @wraps(command)
+        def run(**values: Any) -> Any:
+            own = {key: values.pop(key) for key in keys}
+            return command(**values, **{name: record(**own)})
+
+        for option in options:
+            option(run)
+        keys = [parameter.name for parameter in cast(Any, run).__click_params__[before:]]
+        return run
+
+    return add
+
+
+_INPUT = (
+    click.option("--sheet", metavar="NAME", help="Sheet of an Excel file.  [default: the first one]"),
+    click.option(
+        "--query",
+        metavar="SQL",
+        help="Query whose result is the table, if TABLE is a SQLite or DuckDB file.",
+    ),
+    click.option(
+        "--missing",
+        multiple=True,
+        metavar="TEXT",
+        help="Text that means a missing value, in addition to NA, NaN, null, ? and similar; may be repeated.",
+    ),
+    click.option("--encoding", help="Text encoding of TABLE.  [default: as in dplan fit, or detected]"),
+)
+
+
+def _format(of: str, formats: Sequence[str]) -> Callable[[Any], Any]:
+    text = f"Format of {of}.  [default: csv]"
+    return click.option("--format", "form", type=click.Choice(formats), help=text)
+
+
+# The options for reading tables, the same in every command that reads one. Some also read standard input, or write to
+# standard output.
+options = grouped("reading", Reading, *_INPUT)
+options_and_format = grouped("reading", Reading, _format("standard input", ["csv", "jsonl"]), *_INPUT)
+options_and_formats = grouped(
+    "reading",
+    Reading,
+    _format("standard input and output", ["csv", "tsv", "jsonl", "parquet", "arrow"]),
+    *_INPUT,
+)
 
 
 def columns(command: Any) -> Any:
@@ -88,15 +151,6 @@ def on_error(command: Any) -> Any:
     )(command)
 
 
-def _noted(name: str, **settings: Any) -> Any:
-    """Return an option whose value `read_options` finds, so that commands need not pass it on."""
-
-    def note(ctx: click.Context, option: click.Parameter, value: Any) -> None:
-        ctx.meta[f"dplan.{option.name}"] = value
-
-    return click.option(name, expose_value=False, callback=note, **settings)
-
-
 def labels(command: Any) -> Any:
     """Add the options for the values of a label column."""
     meanings = {
@@ -113,54 +167,6 @@ def labels(command: Any) -> Any:
 seed = click.option(
     "--seed", default=0, show_default=True, help="Random seed; the same seed gives the same model."
 )
-
-input_format = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["csv", "jsonl"]),
-    help="Format of standard input.  [default: csv]",
-)
-
-
-def read_options(
-    encoding: str | None, missing: tuple[str, ...], model: TableModel | None = None
-) -> ReadOptions:
-    """Return how to read a table: like the training table, changed by the options of the command line."""
-    from dplan.tables.chunks import ReadOptions
-
-    trained = ReadOptions() if model is None else model.read_options
-    noted = click.get_current_context().meta
-    return ReadOptions(
-        encoding or trained.encoding,
-        tuple(dict.fromkeys([*trained.missing, *missing])),
-        noted.get("dplan.query"),
-        noted.get("dplan.sheet"),
-    )
-
-
-def source(
-    table: str | Path, form: str | None, output: Path | None = None
-) -> tuple[Path | BinaryIO | list[Path], str]:
-    """Return a table and its format: a file, the files of a folder or pattern, or standard input for ``-``."""
-    from dplan.tables.reading import kind_of_source
-    from dplan.tables.sources import files_of
-
-    if str(table) == "-":
-        if form not in (None, "csv", "tsv", "jsonl"):
-            raise click.UsageError(f"{form} cannot be read from standard input")
-        return sys.stdin.buffer, "jsonl" if form == "jsonl" else "csv"
-    found = files_of(table, output)
-    if found is None and not Path(table).is_file():
-        raise click.UsageError(f"file not found: {table}")
-    return found or Path(table), kind_of_source(found or Path(table))
-
-
-def files(*paths: Path) -> list[Path]:
-    """Return the files of some tables, without standard input."""
-    from dplan.tables.sources import files_of
-
-    given = [path for path in paths if str(path) != "-"]
-    return [file for path in given for file in ([path] if path.is_dir() else files_of(path) or [path])]
 
 
 def warn_of_useless(columns: Mapping[str, str]) -> None:

@@ -66,8 +66,7 @@ if TYPE_CHECKING:
     "anomalies.",
 )
 @_reading.on_error
-@_reading.options
-@_reading.input_format
+@_reading.options_and_format
 @overwrite
 def fit(
     table: Path,
@@ -85,9 +84,7 @@ def fit(
     text: tuple[str, ...],
     columns: tuple[str, ...],
     columns_file: Path | None,
-    encoding: str | None,
-    missing: tuple[str, ...],
-    form: str | None,
+    reading: _reading.Reading,
     sample: int,
     on_error: OnError,
     overwrite: bool,
@@ -106,17 +103,17 @@ def fit(
     from dplan.tables.mistakes import errors_file
 
     detector = create(name, settings, seed)
-    source, kind = _reading.source(table, form)
-    reading_as = _reading.read_options(encoding, missing)
+    given = reading.table(table)
+    given.check_output(output)
     with (
-        claimed(output, _reading.files(table), overwrite=overwrite),
+        claimed(output, given.files(), overwrite=overwrite),
         nothing_written(),
         stopwatch() as seconds,
     ):
         check_new(errors_file(output), overwrite)
         status(f"Reading {table}")
         labelled = from_table(
-            source,
+            given,
             label,
             anomaly=anomaly or None,
             normal=normal or None,
@@ -124,23 +121,18 @@ def fit(
             id=ids,
             drop=drop,
             columns=_reading.given_columns(columns, columns_file, text),
-            encoding=reading_as.encoding,
-            missing=reading_as.missing,
-            kind=kind,
-            query=reading_as.query,
-            sheet=reading_as.sheet,
             sample=sample,
             seed=seed,
             on_error=on_error,
         )
         _reading.keep_mistakes(labelled.mistakes, output, on_error)
-        reading = seconds()
+        seconds_reading = seconds()
         with training_progress(detector) as stage:
             model = fit_table(labelled, detector, estimate=not no_estimate, seed=seed, stage=stage)
         model.save(output)
         if labelled.values is not None:
             say(f"Column {label}: {labelled.values.matches()}.")
-        _print_summary("standard input" if str(table) == "-" else table.name, model, reading)
+        _print_summary("standard input" if str(table) == "-" else table.name, model, seconds_reading)
         say(f"Wrote {output} ({output.stat().st_size / 1000:,.0f} kB) in {seconds():.1f} s.")
 
 

@@ -28,15 +28,12 @@ if TYPE_CHECKING:
 )
 @click.argument("file", type=TABLE)
 @_reading.columns
-@_reading.options
-@_reading.input_format
+@_reading.options_and_format
 def inspect(
     file: Path,
     columns: tuple[str, ...],
     columns_file: Path | None,
-    encoding: str | None,
-    missing: tuple[str, ...],
-    form: str | None,
+    reading: _reading.Reading,
 ) -> None:
     """Show how dplan understands each column of a table, and why, before anything is trained.
 
@@ -46,12 +43,8 @@ def inspect(
     if file.suffix == ".dplan" or not _is_table(file):
         _describe_model(file)
         return
-    from dplan.tables.reading import read_understood
-
-    source, kind = _reading.source(file, form)
-    reading_as = _reading.read_options(encoding, missing)
     given = _reading.given_columns(columns, columns_file)
-    table, meanings = read_understood(source, kind, reading_as, given)
+    table, meanings = reading.table(file).read(given)
     for name in given:
         if name not in table.columns:
             raise click.UsageError(f"--column {name}: the table has no such column")
@@ -64,10 +57,10 @@ def inspect(
 
 
 def _is_table(file: Path) -> bool:
-    from dplan.tables.sources import kind_of_file
+    from dplan.tables.sources import format_of_file
 
     try:
-        return str(file) == "-" or not file.is_file() or bool(kind_of_file(file))
+        return str(file) == "-" or not file.is_file() or bool(format_of_file(file))
     except ValueError:
         return False
 

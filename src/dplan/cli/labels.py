@@ -51,19 +51,16 @@ def replay(log: Path) -> None:
 )
 @click.option("--only-reviewed", is_flag=True, help="Leave out rows without a verdict.")
 @_reading.options
-def export(
-    log: Path, table: Path, output: Path, only_reviewed: bool, encoding: str | None, missing: tuple[str, ...]
-) -> None:
+def export(log: Path, table: Path, output: Path, only_reviewed: bool, reading: _reading.Reading) -> None:
     """Write TABLE with the verdicts of LOG in a column, which dplan fit and dplan update read."""
     from dplan.review.labels import export_labels
     from dplan.review.log import read_log
     from dplan.review.rows import TableFile
-    from dplan.tables.sources import kind_of_file
 
     records = read_log(log)
     sessions = [record for record in records if record["kind"] == "session"]
     ids = tuple(sessions[-1]["ids"]) if sessions else ()
-    file = TableFile(table, kind_of_file(table), ids, _reading.read_options(encoding, missing))
+    file = TableFile(reading.table(table), ids)
     done = export_labels(records, file, output, only_reviewed=only_reviewed)
     echo(f"Wrote {output}: {done.rows:,} rows, {done.labelled:,} with a verdict.")
     if done.unmatched:

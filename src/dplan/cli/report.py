@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     "--top", default=20, show_default=True, type=click.IntRange(1, 300), help="Rows shown with reasons."
 )
 @_reading.on_error
-@_reading.options
-@_reading.input_format
+@_reading.options_and_format
 @overwrite
 def report(
     model: Path,
@@ -61,16 +60,13 @@ def report(
     budget: int | None,
     threshold: float | None,
     top: int,
-    encoding: str | None,
-    missing: tuple[str, ...],
-    form: str | None,
+    reading: _reading.Reading,
     on_error: OnError,
     overwrite: bool,
 ) -> None:
     """Score TABLE with MODEL and write a self-contained HTML page about the result."""
     from dplan.persistence.atomic import atomic_write
     from dplan.persistence.claim import check_new, claimed
-    from dplan.tables.chunks import CHUNK_ROWS, chunks
     from dplan.tables.mistakes import errors_file
     from dplan.tables.model import TableModel
     from dplan.tables.report.data import report_data
@@ -82,15 +78,15 @@ def report(
         raise click.UsageError("--budget and --threshold cannot be combined, because both define the alerts")
     if threshold is not None and not math.isfinite(threshold):
         raise click.UsageError("--threshold must be a finite number")
-    source, kind = _reading.source(table, form)
-    with claimed(output, _reading.files(model, table), overwrite=overwrite), stopwatch() as seconds:
+    loaded = TableModel.load(model)
+    given = reading.table(table, loaded)
+    given.check_output(output)
+    with claimed(output, [model, *given.files()], overwrite=overwrite), stopwatch() as seconds:
         check_new(errors_file(output), overwrite)
         status(f"Scoring {table}")
-        loaded = TableModel.load(model)
-        read = chunks(source, kind, CHUNK_ROWS, _reading.read_options(encoding, missing, loaded))
         data = report_data(
-            loaded, read, label=label, anomaly=anomaly, n_shown=top, keep=keep, budget=budget, threshold=threshold,
-            skip_labelled=skip_labelled, on_error=on_error,
+            loaded, given.chunks(), label=label, anomaly=anomaly, n_shown=top, keep=keep, budget=budget,
+            threshold=threshold, skip_labelled=skip_labelled, on_error=on_error,
         )  # fmt: skip
         _reading.warn_of_useless(data.useless)
         _reading.keep_mistakes(data.mistakes, output, on_error)

@@ -74,8 +74,7 @@ def review(
     anomaly: tuple[str, ...],
     verdicts: int,
     seed: int,
-    encoding: str | None,
-    missing: tuple[str, ...],
+    reading: _reading.Reading,
 ) -> None:
     """Review the most suspicious rows of TABLE on a local page, and let the detector learn from the verdicts.
 
@@ -94,7 +93,7 @@ def review(
             who = getpass.getuser()
     if simulate is not None:
         _simulate(
-            _table(path, ids, model, encoding, missing),
+            _table(path, ids, model, reading),
             model,
             log,
             labels_out,
@@ -110,21 +109,18 @@ def review(
     # The process that scores starts at once: it and this one then import what they need at the same time.
     with stopwatch() as seconds, Worker() as worker:
         _serve(
-            _table(path, ids, model, encoding, missing), model, seconds, log=log, model_out=model_out,
+            _table(path, ids, model, reading), model, seconds, log=log, model_out=model_out,
             labels_out=labels_out, refit_every=every, who=who, host=host, port=port, drop=drop, seed=seed,
             browser=not no_browser, worker=worker,
         )  # fmt: skip
 
 
-def _table(
-    path: Path, ids: tuple[str, ...], model: Path | None, encoding: str | None, missing: tuple[str, ...]
-) -> TableFile:
+def _table(path: Path, ids: tuple[str, ...], model: Path | None, reading: _reading.Reading) -> TableFile:
     from dplan.review.files import as_file
     from dplan.tables.model import TableModel
 
     loaded = None if model is None else TableModel.load(model)
-    options = _reading.read_options(encoding, missing, loaded)
-    return as_file(path, ids or None, loaded, path.parent, options)
+    return as_file(reading.table(path, loaded), ids or None, loaded, path.parent)
 
 
 def _serve(

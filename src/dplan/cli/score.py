@@ -15,8 +15,6 @@ from dplan.cli._shared import MODEL, examples, overwrite, progress_bar, say, sto
 if TYPE_CHECKING:
     from dplan.tables.mistakes import OnError
 
-_FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow")
-
 
 @click.command(
     short_help="Score a table of any size, with reasons.",
@@ -54,12 +52,6 @@ _FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow")
     help="Add the reasons for each alert or --top row (up to three columns).",
 )
 @click.option(
-    "--format",
-    "form",
-    type=click.Choice(_FORMATS),
-    help="Format of standard input and output.  [default: csv]",
-)
-@click.option(
     "--chunk-rows", default=100_000, show_default=True, type=click.IntRange(1), help="Rows per chunk."
 )
 @click.option(
@@ -82,7 +74,7 @@ _FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow")
     "--decimal", type=click.Choice([".", ","]), help="Decimal sign of a CSV output.  [default: as in TABLE]"
 )
 @_reading.on_error
-@_reading.options
+@_reading.options_and_formats
 @overwrite
 def score(
     table: str,
@@ -95,14 +87,12 @@ def score(
     budget: int | None,
     threshold: float | None,
     explain: bool,
-    form: str | None,
     chunk_rows: int,
     jobs: int,
     backend: str,
     scheduler: str | None,
     follow: bool,
-    encoding: str | None,
-    missing: tuple[str, ...],
+    reading: _reading.Reading,
     skip_labelled: bool,
     separator: str | None,
     decimal: str | None,
@@ -119,11 +109,12 @@ def score(
     from dplan.tables.model import TableModel
     from dplan.tables.scoring import Options, score_table
 
+    form = reading.form
     if separator is not None and separator != "tab" and (len(separator) != 1 or not separator.isascii()):
         raise click.UsageError("--separator must be one character such as ; or the word tab")
     sign = "\t" if separator == "tab" else separator
     if review is not None:
-        _write_review(table, model, review, review_rows, form, encoding, missing, sign, decimal, overwrite)
+        _write_review(table, model, review, review_rows, reading, sign, decimal, overwrite)
     if output is None:
         if review is None:
             raise click.UsageError("Missing option '-o' / '--output' or '--review'.")
@@ -139,15 +130,15 @@ def score(
             raise click.UsageError(
                 "--follow reads - and writes -o -, without --top, --budget, --backend and Parquet"
             )
-        _follow(model, form, keep, threshold, explain, encoding, missing)
+        _follow(model, form, keep, threshold, explain, reading)
         return
     target = None if output == "-" else Path(output)
-    source, kind = _reading.source(table, form, target)
-    parts = source if isinstance(source, list) else None
-    if scheduler is not None and (parts is None or target is None):
+    given = reading.table(table, TableModel.load(model))
+    if target is not None:
+        given.check_output(target)
+    if scheduler is not None and (given.is_single or target is None):
         raise click.UsageError("--backend dask reads a folder or glob pattern and writes to a file or folder")
-    output_kind = _output_kind(output, target, form, folder_allowed=parts is not None)
-    reading = _reading.read_options(encoding, missing, TableModel.load(model))
+    output_kind = _output_kind(output, target, form, folder_allowed=not given.is_single)
     options = Options(
         keep,
         top,
@@ -161,8 +152,8 @@ def score(
     )
     with stopwatch() as seconds, progress_bar() as progress:
         outcome = score_table(
-            model, source, kind, target, options,
-            output_kind=output_kind, reading=reading, chunk_rows=chunk_rows, n_jobs=jobs, scheduler=scheduler,
+            model, given, target, options,
+            output_kind=output_kind, chunk_rows=chunk_rows, n_jobs=jobs, scheduler=scheduler,
             overwrite=overwrite, progress=progress,
         )  # fmt: skip
     _reading.warn_of_useless(outcome.differences)
@@ -182,8 +173,7 @@ def _follow(
     keep: tuple[str, ...],
     threshold: float | None,
     explain: bool,
-    encoding: str | None,
-    missing: tuple[str, ...],
+    reading: _reading.Reading,
 ) -> None:
     import sys
 
@@ -191,12 +181,9 @@ def _follow(
     from dplan.tables.model import TableModel
 
     loaded = TableModel.load(model)
-    source, kind = _reading.source("-", form)
-    assert not isinstance(source, Path | list)
     found = follow(
-        loaded, source, sys.stdout.buffer, kind=kind, output_kind=form or "csv", keep=keep, threshold=threshold,
-        explain=explain, reading=_reading.read_options(encoding, missing, loaded),
-        skip=lambda message: say(f"Skipped {message}", err=True),
+        loaded, reading.table("-", loaded), sys.stdout.buffer, output_kind=form or "csv", keep=keep,
+        threshold=threshold, explain=explain, skip=lambda message: say(f"Skipped {message}", err=True),
     )  # fmt: skip
     say(f"Scored {found.rows:,} rows; {found.alerts:,} alerts; skipped {found.skipped:,} rows.", err=True)
     if found.skipped:
@@ -208,24 +195,21 @@ def _write_review(
     model: Path,
     review: Path,
     n_rows: int,
-    form: str | None,
-    encoding: str | None,
-    missing: tuple[str, ...],
+    reading: _reading.Reading,
     separator: str | None,
     decimal: str | None,
     overwrite: bool,
 ) -> None:
     """Write the rows to look at next."""
     from dplan.persistence.claim import claimed
-    from dplan.tables.chunks import CHUNK_ROWS, chunks
     from dplan.tables.model import TableModel
     from dplan.tables.review_queue import review_rows, write_queue
 
-    source, kind = _reading.source(table, form)
-    inputs = _reading.files(model, Path(table))
-    with claimed(review, inputs, overwrite=overwrite), stopwatch() as seconds:
-        loaded = TableModel.load(model)
-        read = iter(chunks(source, kind, CHUNK_ROWS, _reading.read_options(encoding, missing, loaded)))
+    loaded = TableModel.load(model)
+    given = reading.table(table, loaded)
+    given.check_output(review)
+    with claimed(review, [model, *given.files()], overwrite=overwrite), stopwatch() as seconds:
+        read = given.chunks()
         first = list(islice(read, 1))
         like = first[0].conventions if first else None
         rows, n_read = review_rows(loaded, chain(first, read), n_rows)

@@ -13,7 +13,7 @@ from dplan.cli import _reading
 from dplan.cli._shared import MODEL, OUTPUT, TABLE, examples, overwrite, say, status, stopwatch
 
 if TYPE_CHECKING:
-    from dplan.tables import LabelledTable, TableModel, Verdicts
+    from dplan.tables import Input, LabelledTable, TableModel, Verdicts
     from dplan.tables.mistakes import OnError
     from dplan.tables.updating import Change
 
@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     help="Skip the estimate on held-out verdicts, which takes half of the time.",
 )
 @_reading.on_error
-@_reading.options
-@_reading.input_format
+@_reading.options_and_format
 @overwrite
 def update(
     model: Path,
@@ -51,9 +50,7 @@ def update(
     output: Path | None,
     seed: int,
     no_estimate: bool,
-    encoding: str | None,
-    missing: tuple[str, ...],
-    form: str | None,
+    reading: _reading.Reading,
     on_error: OnError,
     overwrite: bool,
 ) -> None:
@@ -73,18 +70,19 @@ def update(
 
     target = output or model
     replaces = overwrite or target == model
-    with claimed(target, _reading.files(table), overwrite=replaces), stopwatch() as seconds:
+    given = reading.table(table)
+    given.check_output(target)
+    with claimed(target, given.files(), overwrite=replaces), stopwatch() as seconds:
         check_new(errors_file(target), overwrite)
         status(f"Reading {table}")
         old = TableModel.load(model)
+        given = reading.table(table, old)
         words = old.summary.get("label_values", {}).get("normal", ())
         new: LabelledTable | Verdicts
         if table.is_file() and is_queue(table):
             new = read_queue(old, table, label=label, anomaly=anomaly, normal=[*words, *normal])
         else:
-            new = _read_table(
-                old, table, label, anomaly, normal, unlabelled, encoding, missing, form, on_error
-            )
+            new = _read_table(old, given, label, anomaly, normal, unlabelled, on_error)
             _reading.keep_mistakes(new.mistakes, target, on_error)
         status("Training")
         updated = update_model(old, new, seed=seed)
@@ -108,14 +106,11 @@ def update(
 
 def _read_table(
     model: TableModel,
-    table: Path,
+    table: Input,
     label: str | None,
     anomaly: tuple[str, ...],
     normal: tuple[str, ...],
     unlabelled: tuple[str, ...],
-    encoding: str | None,
-    missing: tuple[str, ...],
-    form: str | None,
     on_error: OnError,
 ) -> LabelledTable:
     """Read new rows; without other values, those of the training mean what they meant there."""
@@ -123,8 +118,6 @@ def _read_table(
     from dplan.tables.mistakes import tolerated
     from dplan.tables.parts import prepare_rows
 
-    source, kind = _reading.source(table, form)
-    options = _reading.read_options(encoding, missing, model)
     given = {"anomaly": anomaly or None, "normal": normal or None, "unlabelled": unlabelled or None}
     remembered = not any(given.values())
     if remembered:
@@ -135,7 +128,7 @@ def _read_table(
         if trained is not None:
             given = {"anomaly": trained.get("anomaly"), "normal": trained.get("normal"), "unlabelled": None}
     labelled = from_table(
-        source,
+        table,
         label or model.summary["label"],
         anomaly=given["anomaly"],
         normal=given["normal"],
@@ -143,11 +136,6 @@ def _read_table(
         partial=True,
         id=model.summary.get("ids", ()),
         text=model.columns,  # which the model reads as it did in training
-        encoding=options.encoding,
-        missing=options.missing,
-        kind=kind,
-        query=options.query,
-        sheet=options.sheet,
     )
     if labelled.values is not None:
         unmatched = [value for value, found in labelled.values.found.items() if not found]

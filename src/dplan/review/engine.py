@@ -26,10 +26,10 @@ from dplan.review.rounds import Judged, Progress, Round, digest_of
 from dplan.review.rows import TableFile, row_ids, rows_with_ids
 from dplan.tables.chunks import Chunk
 from dplan.tables.fitting import fit_table
+from dplan.tables.input import as_text
 from dplan.tables.labels import LabelledTable
 from dplan.tables.model import TableModel
 from dplan.tables.parts import highest
-from dplan.tables.reading import read_table
 from dplan.tables.review_queue import Verdicts
 from dplan.tables.row_keys import row_keys
 from dplan.tables.updating import copied, trained_with
@@ -78,19 +78,11 @@ class Engine:
         """The model to begin with."""
         if self._model is not None:
             return TableModel.load(self._model)
-        ids, path, options = self.table.ids, self.table.path, self.table.options
-        frame = read_table(
-            path,
-            kind=self.table.kind,
-            missing=options.missing,
-            encoding=options.encoding,
-            text=(*ids, *self._drop),
-        )
+        ids = self.table.ids
+        frame, _ = self.table.input.read(as_text([*ids, *self._drop]))
         features = frame.drop(dict.fromkeys([*ids, *self._drop]))
         unlabelled = np.zeros(frame.height, dtype=np.int64)
-        table = LabelledTable(
-            features, unlabelled, ("unlabelled",), frame.select(ids), "", options, (path, self.table.kind)
-        )
+        table = LabelledTable(features, unlabelled, ("unlabelled",), frame.select(ids), "", self.table.input)
         return fit_table(table, IForest(random_state=self.seed), estimate=False, seed=self.seed)
 
     @cached_property

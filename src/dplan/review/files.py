@@ -8,9 +8,8 @@ from typing import Any
 
 from dplan.columns.frames import as_frame
 from dplan.review.rows import TableFile
-from dplan.tables.chunks import ReadOptions
+from dplan.tables.input import Input
 from dplan.tables.model import TableModel
-from dplan.tables.sources import kind_of_file
 
 __all__ = ["as_file", "as_model_file"]
 
@@ -36,30 +35,27 @@ def as_file(
     ids: Sequence[str] | None,
     model: TableModel | None,
     folder: Path,
-    options: ReadOptions | None = None,
 ) -> TableFile:
     """Return a table as a file, written to a folder if it is in memory; ids are the model's unless given."""
-    read = options or (ReadOptions() if model is None else model.read_options)
     chosen = tuple(ids) if ids is not None else None
-    if isinstance(table, str | Path):
-        path = Path(table)
-        if not path.is_file():
-            raise FileNotFoundError(f"file not found: {path}")
-        return TableFile(path, kind_of_file(path), _ids(chosen, model, path, read), read)
-    frame = as_frame(table)
-    path = folder / "table.parquet"
-    frame.write_parquet(path, compression="lz4")
-    return TableFile(path, "parquet", _ids(chosen, model, path, read), read)
+    if isinstance(table, Input):
+        found = table
+    elif isinstance(table, str | Path):
+        found = Input(table).like(model)
+    else:
+        as_frame(table).write_parquet(folder / "table.parquet", compression="lz4")
+        found = Input(folder / "table.parquet").like(model)
+    if not found.is_single:
+        raise ValueError(f"{found.name}: a review needs a single file")
+    return TableFile(found, _ids(chosen, model, found))
 
 
-def _ids(
-    chosen: tuple[str, ...] | None, model: TableModel | None, path: Path, options: ReadOptions
-) -> tuple[str, ...]:
+def _ids(chosen: tuple[str, ...] | None, model: TableModel | None, table: Input) -> tuple[str, ...]:
     """Return the columns that identify rows: as given, or those of the model that the table has."""
     if chosen is not None:
         return chosen
     wanted = () if model is None else tuple(model.summary.get("ids", ()))
     if not wanted:
         return ()
-    _, _, first = next(TableFile(path, kind_of_file(path), (), options).chunks(100))
+    _, _, first = next(TableFile(table).chunks(100))
     return wanted if all(name in first.columns for name in wanted) else ()

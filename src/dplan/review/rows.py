@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from dplan.persistence.atomic import file_state
 from dplan.review.log import Key
-from dplan.tables.chunks import CHUNK_ROWS, Chunk, ReadOptions, chunks
+from dplan.tables.chunks import CHUNK_ROWS, Chunk
+from dplan.tables.input import Input
 from dplan.text import shown
 
 __all__ = ["TableFile", "keys_of", "row_ids", "rows_with_ids"]
@@ -25,30 +25,25 @@ class TableFile:
 
     Attributes
     ----------
-    path : pathlib.Path
-        The file.
-    kind : {"csv", "jsonl", "parquet"}
-        Its format.
+    input : Input
+        The file, and how it is read.
     ids : tuple of str
         The columns that identify a row; if there are none, rows are identified by their number.
-    options : ReadOptions
-        How a text file is read.
     """
 
-    path: Path
-    kind: str
+    input: Input
     ids: tuple[str, ...] = ()
-    options: ReadOptions = ReadOptions()  # noqa: RUF009  # immutable
-    state: tuple[int, ...] | None = field(default=None, init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "state", file_state(self.path))
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.input.files()[0]
 
     def chunks(self, rows: int | None = None) -> Iterator[tuple[int, Chunk, pl.DataFrame]]:
         """Yield the number of each chunk's first row, the chunk and its rows."""
         start = 0
         self.check_unchanged()
-        for chunk in chunks(self.path, self.kind, rows or CHUNK_ROWS, self.options):
+        for chunk in self.input.chunks(rows or CHUNK_ROWS):
             frame = chunk()
             if start == 0:
                 self._check_ids(frame.columns)
@@ -61,13 +56,9 @@ class TableFile:
 
     def check_unchanged(self) -> None:
         """Raise an error if the file is not the one that was opened."""
-        now = file_state(self.path)
-        if now != self.state:
-            what = "has been deleted" if now is None else "has changed"
-            raise ValueError(
-                f"{self.path.name} {what} since it was opened. Verdicts are still saved; "
-                "start the review again to continue with the new file."
-            )
+        self.input.check_unchanged(
+            "since it was opened. Verdicts are still saved; start the review again to continue with the new file."
+        )
 
     def _check_ids(self, columns: Sequence[str]) -> None:
         absent = [name for name in self.ids if name not in columns]

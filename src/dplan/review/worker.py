@@ -13,7 +13,6 @@ import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
@@ -51,8 +50,7 @@ class Worker:
     def begin(self, table: TableFile, model: Path | None, *, drop: Sequence[str] = (), seed: int = 0) -> Self:
         """Say what the rounds are about; the parameters are those of `Engine`."""
         self.table = table
-        options = {**asdict(table.options), "missing": list(table.options.missing)}
-        file = {"path": str(table.path), "kind": table.kind, "ids": list(table.ids), "options": options}
+        file = {"input": table.input.to_json(), "ids": list(table.ids)}
         model_file = None if model is None else str(model)
         with suppress(BrokenPipeError):  # the first round says what happened
             self._send({"table": file, "model": model_file, "drop": list(drop), "seed": seed})
@@ -134,14 +132,13 @@ def main() -> None:
     from dplan.review.engine import Engine
     from dplan.review.rounds import Judged
     from dplan.review.rows import TableFile
-    from dplan.tables.chunks import ReadOptions
+    from dplan.tables.input import Input
 
     settings = next(jobs, None)
     if settings is None:  # closed before it began
         return
     table = settings.pop("table")
-    options = ReadOptions(table["options"]["encoding"], tuple(table["options"]["missing"]))
-    file = TableFile(Path(table["path"]), table["kind"], tuple(table["ids"]), options)
+    file = TableFile(Input(**table["input"]), tuple(table["ids"]))
     model = settings.pop("model")
     engine = Engine(file, None if model is None else Path(model), **settings)
     for job in jobs:

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from dplan._kernels.perceptron import Floats
 from dplan.columns.few_rows import FewRows
 from dplan.exceptions import CellError
-from dplan.tables.chunks import Chunk, chunks
+from dplan.tables.chunks import Chunk
+from dplan.tables.input import Input
 from dplan.tables.model import TableModel
 from dplan.text import shown
 
@@ -123,7 +124,7 @@ class Layout:
     def read_csv(self, body: bytes) -> Rows:
         """Read the rows of a CSV with a header, as ``dplan score`` does."""
         # In pieces, because a body of a few megabytes can have millions of rows.
-        pieces = list(chunks(io.BytesIO(body), "csv", self.max_rows, self.model.read_options))
+        pieces = list(Input(io.BytesIO(body)).like(self.model).chunks(self.max_rows))
         if len(pieces) > 1:
             self._check_height(self.max_rows + 1)
         table = pieces[0]() if pieces else pl.DataFrame()
@@ -174,7 +175,7 @@ class Layout:
                 if isinstance(record.get(name), list | dict):
                     raise CellError(name, row, f"expected one value, got {_kind(record[name])}")
         lines = (orjson.dumps({name: record.get(name) for name in self.model.columns}) for record in records)
-        (chunk,) = chunks(io.BytesIO(b"\n".join(lines)), "jsonl", None)
+        (chunk,) = Input(io.BytesIO(b"\n".join(lines)), "jsonl").chunks(None)
         return _alone(Chunk(chunk.read), len(records))
 
 

@@ -1,13 +1,13 @@
 import dplan.columns.differences
 import dplan.columns.preparer
 
-from .chunks import ReadOptions as ReadOptions
 from .detector import TableDetector as TableDetector
 from .fitting import fit_table as fit_table
+from .input import Input as Input
+from .input import read_table as read_table
 from .labels import LabelledTable as LabelledTable
 from .labels import from_table as from_table
 from .model import TableModel as TableModel
-from .reading import read_table as read_table
 from .review_queue import Verdicts as Verdicts
 from .review_queue import read_queue as read_queue
 from .review_queue import review_rows as review_rows

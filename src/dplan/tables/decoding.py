@@ -52,6 +52,8 @@ class TextFile:
 
     Attributes
     ----------
+    name : str
+        Name for messages.
     encoding : str
         The encoding found so far.
     has_mark : bool
@@ -72,7 +74,7 @@ class TextFile:
                 b" ".decode(encoding, "ignore")  # rejects codecs that are not text encodings, such as zlib
             except LookupError:
                 raise ValueError(f"unknown encoding {encoding!r}; try utf-8, utf-16 or cp1252") from None
-        self._source, self._name, self._detects = source, name, encoding == AUTO
+        self._source, self.name, self._detects = source, name, encoding == AUTO
         self.encoding, self.has_mark = encoding, False
         self._size = source.stat().st_size if isinstance(source, Path) else 0
         self._opened: BinaryIO | None = None
@@ -90,7 +92,7 @@ class TextFile:
             if "\0" in text:
                 line = lines + text.count("\n", 0, text.index("\0")) + 1
                 raise ValueError(
-                    f"{self._name}, line {line}: null byte, so this is not a text file; check the file name"
+                    f"{self.name}, line {line}: null byte, so this is not a text file; check the file name"
                 )
             data = held + text.encode()
             lines += text.count("\n")
@@ -99,12 +101,12 @@ class TextFile:
             empty = empty and not body.strip()
             if len(held) > _MAX_BLANK:
                 raise ValueError(
-                    f"{self._name} contains more than {_MAX_BLANK >> 20} MB of empty lines up to line {lines}"
+                    f"{self.name} contains more than {_MAX_BLANK >> 20} MB of empty lines up to line {lines}"
                 )
             if body:
                 yield body
         if empty and not may_be_empty:
-            raise ValueError(f"{self._name} is empty; expected a header line and rows")
+            raise ValueError(f"{self.name} is empty; expected a header line and rows")
 
     def _texts(self) -> Iterator[str]:
         """Yield the decoded blocks."""
@@ -129,7 +131,7 @@ class TextFile:
                     byte = size + len(block) - len(pending) + error.start + 1
                     wrong = f"0x{pending[error.start]:02x}"
                     raise ValueError(
-                        f"{self._name}, line {line}, byte {byte:,} of the file: {wrong} is not valid {self.encoding}; "
+                        f"{self.name}, line {line}, byte {byte:,} of the file: {wrong} is not valid {self.encoding}; "
                         "save the file as UTF-8, or pass its encoding (--encoding), such as cp1252"
                     ) from error
                 self.encoding, text = _FALLBACK, decoder.decode(pending, final=not block)
@@ -152,7 +154,7 @@ class TextFile:
             yield b""
         except (EOFError, zlib.error, gzip.BadGzipFile, ZstdError) as error:
             kind = "zstd" if name.endswith(".zst") else "gzip"
-            raise ValueError(f"{self._name} is a damaged {kind} file: {error}") from error
+            raise ValueError(f"{self.name} is a damaged {kind} file: {error}") from error
         finally:
             if isinstance(source, Path):
                 opened.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,8 @@ from sklearn.base import clone
 
 from dplan.columns.preparer import TablePreparer
 from dplan.detectors._base import Detector
-from dplan.tables.chunks import ReadOptions
+from dplan.tables.chunks import MISSING
+from dplan.tables.decoding import AUTO
 from dplan.tables.labels import LabelledTable
 from dplan.tables.model import TableModel
 from dplan.tables.row_keys import row_keys
@@ -107,8 +108,9 @@ def fit_table(
         }
     if table.n_rows is not None:
         summary["sampled"] = table.features.height
-    if replace(table.options, query=None, sheet=None) != ReadOptions():
-        summary["reading"] = {"encoding": table.options.encoding, "missing": list(table.options.missing)}
+    read = table.input
+    if read is not None and (read.encoding, read.missing) != (AUTO, MISSING):
+        summary["reading"] = {"encoding": read.encoding, "missing": list(read.missing)}
     return assemble(
         detector,
         preparation,

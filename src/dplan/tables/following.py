@@ -6,14 +6,15 @@ import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan.tables.chunks import Chunk, ReadOptions, chunks
+from dplan.tables.chunks import Chunk
 from dplan.tables.decoding import AUTO
+from dplan.tables.input import Input
 from dplan.tables.model import TableModel
 from dplan.tables.parts import reasons_for
 from dplan.tables.writing import DIGITS, neutralised, output_names
@@ -35,15 +36,13 @@ class Followed:
 
 def follow(
     model: TableModel,
-    source: BinaryIO,
+    stream: Input,
     target: BinaryIO,
     *,
-    kind: str,
     output_kind: str,
     keep: Sequence[str] = (),
     threshold: float | None = None,
     explain: bool = False,
-    reading: ReadOptions | None = None,
     skip: Callable[[str], object] = lambda message: None,
 ) -> Followed:
     r"""Score rows as they arrive and write each at once.
@@ -55,10 +54,10 @@ def follow(
     ----------
     model : TableModel
         The model.
-    source, target : binary file
-        The stream, and where to write.
-    kind : {"csv", "jsonl"}
-        Format of the stream.
+    stream : Input
+        The stream, CSV or JSON lines, and how it is read.
+    target : binary file
+        Where to write.
     output_kind : {"csv", "tsv", "jsonl"}
         Format to write.
     keep : sequence of str
@@ -67,8 +66,6 @@ def follow(
         Make rows with at least this score alerts; None for the model's threshold.
     explain : bool
         Write the reasons for each alert.
-    reading : ReadOptions, optional
-        How the stream is read; None for the options of the training table.
     skip : callable
         Called with the line and the problem of each row that is skipped.
 
@@ -84,32 +81,32 @@ def follow(
     >>> table = pl.DataFrame({"amount": [*range(100), 900, 950], "fraud": [0] * 100 + [1, 1]})
     >>> model = fit_table(from_table(table, label="fraud"), LogisticBaseline())
     >>> out = io.BytesIO()
-    >>> follow(model, io.BytesIO(b"amount\n10\nten\n920\n"), out, kind="csv", output_kind="csv", skip=print)
+    >>> arriving = Input(io.BytesIO(b"amount\n10\nten\n920\n"))
+    >>> follow(model, arriving, out, output_kind="csv", skip=print)
     line 3: column 'amount': 'ten' is not a number, but the column was a number column in training; fix it, or leave it
     empty
     Followed(rows=2, alerts=1, skipped=1)
     >>> [line.split(",")[0] for line in out.getvalue().decode().splitlines()]
     ['row', '1', '3']
     """
-    options = reading or model.read_options
-    if options.encoding == AUTO:  # nothing can be detected before it arrives
-        options = replace(options, encoding="utf-8")
-    if len("\n".encode(options.encoding)) > 1 and "utf8" not in options.encoding.lower().replace("-", ""):
+    if stream.encoding == AUTO:  # nothing can be detected before it arrives
+        stream = replace(stream, encoding="utf-8")
+    if len("\n".encode(stream.encoding)) > 1 and "utf8" not in stream.encoding.lower().replace("-", ""):
         raise ValueError(
-            f"a stream cannot be read line by line in {options.encoding}; convert it to UTF-8, such as with iconv"
+            f"a stream cannot be read line by line in {stream.encoding}; convert it to UTF-8, such as with iconv"
         )
-    stream = _Stream(model, target, output_kind, keep, threshold, explain)
-    arrivals = _whole_lines(source)
+    written = _Stream(model, target, output_kind, keep, threshold, explain)
+    arrivals = _whole_lines(cast(BinaryIO, stream.source))
     header = b""
     line = 1
-    if kind == "csv":
+    if stream.format == "csv":
         first = next(arrivals, b"")
         header, _, rest = first.partition(b"\n")
         header += b"\n"
         arrivals, line = _after(rest, arrivals), 2
 
     def read(text: bytes) -> Chunk:
-        (chunk,) = chunks(io.BytesIO(header + text), kind, None, options)
+        (chunk,) = replace(stream, source=io.BytesIO(header + text)).chunks(None)
         return chunk
 
     def take(lines: list[bytes], line: int) -> None:
@@ -121,15 +118,15 @@ def follow(
                 for offset, own in enumerate(lines):
                     take([own], line + offset)
                 return
-            stream.found.skipped += 1
+            written.found.skipped += 1
             problem = re.sub(r"^(the input, line|row) \d+[,:]? ", "", " ".join(str(error).split()))
             skip(f"line {line:,}: {problem}")
         else:
-            stream.write(table, scores, line)
+            written.write(table, scores, line)
 
-    stream.first_line = line
+    written.first_line = line
     if header.strip():  # wrong columns are wrong for every row
-        names = _names(header, options)
+        names = _names(header, stream)
         model.check_columns(names)
         for name in keep:
             if name not in names:
@@ -143,7 +140,7 @@ def follow(
                     take(lines[start:end], line + start)
                 start = end + 1
         line += len(lines)
-    return stream.found
+    return written.found
 
 
 class _Stream:
@@ -214,8 +211,8 @@ def _after(rest: bytes, arrivals: Iterator[bytes]) -> Iterator[bytes]:
     yield from arrivals
 
 
-def _names(header: bytes, options: ReadOptions) -> list[str]:
+def _names(header: bytes, stream: Input) -> list[str]:
     """Return the column names of a header."""
     fields = io.BytesIO(header + header)  # as a row, which always has the right number of values
-    (chunk,) = chunks(fields, "csv", None, options)
+    (chunk,) = replace(stream, source=fields).chunks(None)
     return chunk().columns

@@ -17,11 +17,11 @@ from dplan.columns.column import kind_of
 from dplan.columns.deciding import Given
 from dplan.columns.frames import as_frame
 from dplan.columns.meaning import Meaning
-from dplan.tables.chunks import MISSING, ReadOptions
+from dplan.tables.chunks import MISSING
 from dplan.tables.decoding import AUTO
+from dplan.tables.input import Input, as_text
 from dplan.tables.label_values import LabelValues, listed, read_labels, verdicts_of
 from dplan.tables.mistakes import OnError, Tolerated
-from dplan.tables.reading import Source, as_text, kind_of_source, located, name_of, source_of
 from dplan.tables.sampling import read_sample
 
 __all__ = ["LabelledTable", "from_table"]
@@ -43,10 +43,8 @@ class LabelledTable:
         The columns that only identify a row; may have no columns.
     label : str
         The label column.
-    options : ReadOptions
-        How the file was read.
-    source : tuple, optional
-        The file and its format, if the table comes from a file.
+    input : Input, optional
+        Where the table comes from, if it was read.
     values : LabelValues, optional
         What the values of the label column mean, if that was given.
     meanings : mapping
@@ -66,8 +64,7 @@ class LabelledTable:
     classes: tuple[str, ...]
     ids: pl.DataFrame = field(repr=False)
     label: str
-    options: ReadOptions = field(default=ReadOptions(), repr=False)
-    source: tuple[Source, str] | None = field(default=None, repr=False)
+    input: Input | None = field(default=None, repr=False)
     values: LabelValues | None = field(default=None, repr=False)
     meanings: Mapping[str, Meaning] = field(default_factory=dict, repr=False)
     positions: NDArray[np.int64] | None = field(default=None, repr=False)
@@ -78,7 +75,7 @@ class LabelledTable:
 
     def located(self) -> AbstractContextManager[None]:
         """Add the position in the file to errors about a cell."""
-        return located(*self.source, self.options, self.positions) if self.source else nullcontext()
+        return nullcontext() if self.input is None else self.input.located(self.positions)
 
     def counts(self) -> dict[str, int]:
         """Rows per class, without checked normal rows; of a sample, those of the whole file."""
@@ -117,7 +114,7 @@ class LabelledTable:
 
 
 def from_table(
-    table: str | Path | BinaryIO | pl.DataFrame | Any,
+    table: Input | str | Path | BinaryIO | pl.DataFrame | Any,
     label: str,
     *,
     anomaly: Sequence[object] | None = None,
@@ -144,7 +141,7 @@ def from_table(
 
     Parameters
     ----------
-    table : path, binary file or frame
+    table : Input, path, binary file or frame
         A file, a folder or a glob pattern, as in `read_table`; a polars or pandas frame, or an Arrow table.
     label : str
         The label column. Without `anomaly`, `normal` and `unlabelled` it must contain 0 or missing values for
@@ -171,7 +168,7 @@ def from_table(
         How to understand columns of a file, if the decision from their values is wrong: column → ``{"kind": …}``, with
         the options of ``dplan fit --column``.
     encoding, kind, query, sheet
-        How a file is read, as in `read_table`.
+        How a file is read, as in `read_table`; an `Input` has these already.
     sample : int, optional
         Read at most this many unlabelled rows and this many checked normal rows of a file, uniform samples, and all
         known anomalies. By default, read all.
@@ -195,12 +192,14 @@ def from_table(
     (['amount'], [1, 0, 0], ('unlabelled', 'fraud'))
     """
     ids, dropped = _names(id), _names(drop)
-    name, options = "the table", ReadOptions(encoding, tuple(missing), query, sheet)
+    name = "the table"
     values = LabelValues.of(anomaly, normal, unlabelled)
     more: dict[str, Any] = {}
-    if isinstance(table, str | Path | list) or hasattr(table, "read"):
-        found = source_of(cast(Any, table))
-        name, kind = name_of(found), kind or kind_of_source(found)
+    if isinstance(table, str | Path | list) or _is_stream(table):
+        table = Input(cast(Any, table), kind or "", encoding, tuple(missing), sheet, query)
+    if isinstance(table, Input):
+        table = table.readable_twice()
+        name = table.name
         # Labels can have any form, and an id such as 007 must be preserved.
         aside = {label, *ids, *dropped}
 
@@ -209,14 +208,14 @@ def from_table(
             return verdicts_of(rows[label], values)
 
         drawn = read_sample(
-            found, kind, options, groups,
+            table, groups,
             given={**as_text({*aside, *text}), **(columns or {})}, aside=aside, n_rows=sample, seed=seed,
             on_error=on_error,
         )  # fmt: skip
         frame = drawn.rows
         used = {name: meaning for name, meaning in drawn.meanings.items() if name not in aside}
         more = {
-            "source": (found, kind),
+            "input": table,
             "positions": drawn.positions,
             "mistakes": drawn.mistakes,
             "meanings": used,
@@ -244,12 +243,14 @@ def from_table(
         )
     for series in features:
         kind_of(series)  # rejects unsupported types such as lists
-    found_labels = LabelledTable(
-        features, np.empty(0, dtype=np.int64), (), frame.select(ids), label, options, **more
-    )
+    found_labels = LabelledTable(features, np.empty(0, dtype=np.int64), (), frame.select(ids), label, **more)
     with found_labels.located():
         y, classes, values = read_labels(frame[label], values, partial=partial)
     return replace(found_labels, y=y, classes=classes, values=values)
+
+
+def _is_stream(table: object) -> bool:
+    return hasattr(table, "read") and not isinstance(table, Input)
 
 
 def _names(given: str | Sequence[str]) -> tuple[str, ...]:

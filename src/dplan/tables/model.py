@@ -22,8 +22,6 @@ from dplan.detectors._base import Detector
 from dplan.exceptions import ModelFileError
 from dplan.explain.explanation import Explanation, effects
 from dplan.persistence import model_file
-from dplan.tables.chunks import MISSING, ReadOptions
-from dplan.tables.decoding import AUTO
 from dplan.tables.evidence import Evidence
 from dplan.tables.reasons import Reason, joined
 from dplan.text import shown
@@ -91,12 +89,6 @@ class TableModel:
     def threshold(self) -> float:
         """The default threshold: rows with at least this score are alerts."""
         return -float(self.detector.offset_)
-
-    @property
-    def read_options(self) -> ReadOptions:
-        """How text files are read by default: like the training table."""
-        found = self.summary.get("reading", {})
-        return ReadOptions(found.get("encoding", AUTO), tuple(found.get("missing", MISSING)))
 
     def prepare(self, table: pl.DataFrame) -> Floats:
         """Return the prepared rows of a table; extra columns are ignored."""

@@ -23,8 +23,9 @@ from dplan._version import __version__
 from dplan.columns.differences import TransformReport
 from dplan.exceptions import NonFiniteScoreError
 from dplan.persistence.atomic import atomic_write
-from dplan.tables.chunks import Chunk, Conventions, ReadOptions, chunks
+from dplan.tables.chunks import Chunk, Conventions
 from dplan.tables.drift import Drift
+from dplan.tables.input import Input
 from dplan.tables.label_values import has_verdict
 from dplan.tables.mistakes import OnError, tolerated
 from dplan.tables.model import TableModel
@@ -183,10 +184,10 @@ def prepare_rows(model: TableModel, rows: pl.DataFrame) -> tuple[Floats, Transfo
     return np.empty((0, model.background.shape[1]), dtype=np.float32), TransformReport(0, {}, {})
 
 
-def score_file(model: TableModel, path: str, plan: Plan, chunk_rows: int, options: ReadOptions) -> list[Part]:
+def score_file(model: TableModel, file: Input, plan: Plan, chunk_rows: int) -> list[Part]:
     """Score the chunks of a file, one after the other."""
     parts: list[Part] = []
-    for chunk in chunks(Path(path), None, chunk_rows, options):
+    for chunk in file.chunks(chunk_rows):
         try:
             parts.append(score_chunk(model, chunk, plan))
         except NonFiniteScoreError as error:

@@ -16,21 +16,21 @@ from dplan.text import first_line, shown
 __all__ = ["query_frames"]
 
 
-def query_frames(path: Path, kind: str, query: str | None, rows: int) -> Iterator[pl.DataFrame]:
+def query_frames(path: Path, format: str, sql: str | None, rows: int) -> Iterator[pl.DataFrame]:
     """Yield the result of a query as frames of at most `rows` rows, at least one frame.
 
     Parameters
     ----------
     path : path
         The database.
-    kind : {"sqlite", "duckdb"}
+    format : {"sqlite", "duckdb"}
         Its format.
-    query : str or None
+    sql : str or None
         The query; None if the database has a single table or view, which is then the result.
     rows : int
         Rows per frame.
     """
-    yield from (_sqlite_frames if kind == "sqlite" else _duckdb_frames)(path, query, rows)
+    yield from (_sqlite_frames if format == "sqlite" else _duckdb_frames)(path, sql, rows)
 
 
 def _only_table(path: Path, names: list[str]) -> str:
@@ -40,13 +40,13 @@ def _only_table(path: Path, names: list[str]) -> str:
     raise ValueError(f"{path.name} is a database; pass a query (--query 'SELECT …'). Its tables: {listed}")
 
 
-def _sqlite_frames(path: Path, query: str | None, rows: int) -> Iterator[pl.DataFrame]:
+def _sqlite_frames(path: Path, sql: str | None, rows: int) -> Iterator[pl.DataFrame]:
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
-            if query is None:
+            if sql is None:
                 tables = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
-                query = _only_table(path, [name for (name,) in database.execute(tables)])
-            found = database.execute(query)
+                sql = _only_table(path, [name for (name,) in database.execute(tables)])
+            found = database.execute(sql)
             if found.description is None:
                 raise ValueError(f"{path.name}: the query returns no table; use a SELECT statement")
             names = [column[0] for column in found.description]
@@ -71,7 +71,7 @@ def _column(path: Path, name: str, values: tuple[Any, ...]) -> pl.Series:
     return pl.Series(name, [None if value is None else str(value) for value in values], pl.String)
 
 
-def _duckdb_frames(path: Path, query: str | None, rows: int) -> Iterator[pl.DataFrame]:
+def _duckdb_frames(path: Path, sql: str | None, rows: int) -> Iterator[pl.DataFrame]:
     try:
         import duckdb
     except ModuleNotFoundError as error:
@@ -81,11 +81,11 @@ def _duckdb_frames(path: Path, query: str | None, rows: int) -> Iterator[pl.Data
         result = Path(folder) / "result.parquet"
         try:
             with duckdb.connect(str(path), read_only=True) as database:
-                if query is None:
+                if sql is None:
                     tables = "SELECT table_name FROM information_schema.tables"
-                    query = _only_table(path, [name for (name,) in database.execute(tables).fetchall()])
+                    sql = _only_table(path, [name for (name,) in database.execute(tables).fetchall()])
                 target = str(result).replace("'", "''")
-                database.execute(f"COPY ({query.strip().rstrip(';')}) TO '{target}' (FORMAT parquet)")
+                database.execute(f"COPY ({sql.strip().rstrip(';')}) TO '{target}' (FORMAT parquet)")
         except duckdb.Error as error:
             message = first_line(error)
             raise ValueError(f"{path.name} cannot be queried as DuckDB: {message}") from error

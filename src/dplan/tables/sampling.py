@@ -21,9 +21,9 @@ from dplan.columns.conversion import check_values, for_each_column
 from dplan.columns.deciding import Given
 from dplan.columns.meaning import Meaning
 from dplan.columns.preparer import TablePreparer
-from dplan.tables.chunks import CHUNK_ROWS, Chunk, ReadOptions, chunks
+from dplan.tables.chunks import CHUNK_ROWS, Chunk, concatenated
+from dplan.tables.input import Input
 from dplan.tables.mistakes import OnError, tolerated
-from dplan.tables.reading import Source, concatenated, decided, is_typed, located, name_of, rewind
 
 __all__ = ["SAMPLE_ROWS", "Sample", "read_sample"]
 
@@ -69,9 +69,7 @@ class Sample:
 
 
 def read_sample(
-    source: Source,
-    kind: str,
-    options: ReadOptions,
+    table: Input,
     groups: Groups,
     *,
     given: Given,
@@ -84,8 +82,8 @@ def read_sample(
 
     Parameters
     ----------
-    source, kind, options
-        As in `dplan.tables.chunks.chunks`.
+    table : Input
+        The table.
     groups : callable
         Returns the group of each row of a frame: rows of groups 1, 2, … are all kept; of each other group, a uniform
         sample is.
@@ -100,21 +98,21 @@ def read_sample(
     on_error : {"fail", "skip", "null"}
         What to do about cells that cannot be used.
     """
-    read = partial(chunks, source, kind, CHUNK_ROWS, options, in_turn=True)
+    read = partial(table.chunks, CHUNK_ROWS, in_turn=True)
     whole = _Whole(n_rows or sys.maxsize, np.random.default_rng(seed))
-    bounds = _Bounds(on_error) if is_typed(kind) and n_rows else None
+    bounds = _Bounds(on_error) if table.is_typed and n_rows else None
     for chunk in read(raw=True):
         frame = chunk()
         if bounds is not None:
             bounds.add(frame.drop(aside, strict=False), chunk)
         whole.add(frame, groups(frame))
     if whole.n_seen == 0:
-        raise ValueError(f"{name_of(source)} has no rows")
-    raw, drawn = whole.rows(kind)
+        raise ValueError(f"{table.name} has no rows")
+    raw, drawn = whole.rows(table.format)
     complete = len(drawn) == whole.n_seen
 
     def typed(rows: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, Meaning]]:
-        found, meanings = decided(rows.get_columns(), kind, given, options.missing)
+        found, meanings = table.decided(rows.get_columns(), given)
         if on_error != "fail":
             for_each_column(check_values, found.drop(aside, strict=False))
         return found, meanings
@@ -122,10 +120,10 @@ def read_sample(
     if complete and on_error == "fail":
         columns = raw.get_columns()
         del raw  # so that text is freed as soon as it is converted
-        with located(source, kind, options):
-            rows, meanings = decided(columns, kind, given, options.missing)
+        with table.located():
+            rows, meanings = table.decided(columns, given)
         return Sample(rows, drawn, whole.n_seen, whole.n_in_groups, meanings, None, pl.DataFrame())
-    with located(source, kind, options, drawn):
+    with table.located(drawn):
         done = tolerated(raw, typed, on_error)
     (rows, meanings), positions = done.result, drawn[done.kept]
     mistakes = done.mistakes
@@ -140,7 +138,7 @@ def read_sample(
             extremes = bounds.rows(features.schema)
         else:
             preparer = TablePreparer(meanings=meanings).fit(features)
-            rewind(source)
+            table.rewind()
             extremes = _extremes(read(), preparer, on_error)
     n_seen = whole.n_seen - (len(drawn) - len(positions))
     return Sample(rows, positions, n_seen, whole.n_in_groups, meanings, extremes, mistakes)
@@ -191,11 +189,11 @@ class _Whole:
         if self._n_pending > 1.5 * self._n_rows:
             self._prune()
 
-    def rows(self, kind: str) -> tuple[pl.DataFrame, Positions]:
+    def rows(self, format: str) -> tuple[pl.DataFrame, Positions]:
         """Return the rows and their positions, once."""
         self._prune()
         frames, self._frames = self._frames, []
-        return concatenated(frames, kind), np.concatenate([positions for positions, _, _ in self._kept])
+        return concatenated(frames, format), np.concatenate([positions for positions, _, _ in self._kept])
 
     def _append(
         self,

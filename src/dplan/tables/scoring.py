@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import reduce
 from operator import add
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -33,12 +33,12 @@ from dplan.tables.assembling import (
     write_errors,
     write_output,
 )
-from dplan.tables.chunks import CHUNK_ROWS, Chunk, ReadOptions, chunks, n_chunks
+from dplan.tables.chunks import CHUNK_ROWS, n_chunks
 from dplan.tables.drift import Drift
+from dplan.tables.input import Input
 from dplan.tables.mistakes import errors_file
 from dplan.tables.model import TableModel
 from dplan.tables.parts import Part, Plan, explain_rows, score_chunk, score_file
-from dplan.tables.reading import unchanged
 from dplan.tables.workers import Run, in_threads, on_cluster
 from dplan.tables.writing import DIGITS, check_folder, conventions_of_output, part_name, write_folder
 
@@ -80,13 +80,11 @@ class Outcome:
 
 def score_table(
     model: Path,
-    source: Path | BinaryIO | Sequence[Path],
-    kind: str | None,
+    table: Input,
     output: Path | None,
     options: Options,
     *,
     output_kind: str,
-    reading: ReadOptions | None = None,
     chunk_rows: int = CHUNK_ROWS,
     n_jobs: int = 2,
     scheduler: str | None = None,
@@ -99,18 +97,14 @@ def score_table(
     ----------
     model : path
         The model file.
-    source : path, binary file or list of path
-        The table, or its files.
-    kind : str, optional
-        Format of the table, as from `dplan.tables.sources.kind_of_file`; None to use the file names.
+    table : Input
+        The table; it is read like the training table unless its encoding is given.
     output : path or None
         File or folder to write; None for standard output.
     options : Options
         Options for the output.
     output_kind : {"csv", "tsv", "jsonl", "parquet", "arrow", "folder"}
         Format of the output; "folder" for one Parquet file per input file.
-    reading : ReadOptions, optional
-        How a text file is read; None for the options of the training table.
     chunk_rows : int
         Rows per chunk.
     n_jobs : int
@@ -127,8 +121,7 @@ def score_table(
     Outcome
         Summary of the scored table.
     """
-    sources: list[Any] = list(source) if isinstance(source, Sequence) else [source]
-    paths = [path for path in sources if isinstance(path, Path)]
+    paths = table.files()
     if output_kind == "folder":
         check_folder(output, paths, options.top)
     is_folder, shared = output_kind == "folder", scheduler is not None
@@ -136,18 +129,17 @@ def score_table(
         content = Path(model).read_bytes()
         loaded = TableModel.load(content)
         plan = _plan(loaded, content, folder, options, output_kind)
-        read_as = reading or loaded.read_options
+        sources = table.each()
         workers: AbstractContextManager[Run] = (
             in_threads(loaded, n_jobs) if scheduler is None else on_cluster(scheduler, content)
         )
         with workers as run:
-            with unchanged(paths):
+            with table.unchanged():
                 if scheduler is None:
-                    read = partial(chunks, kind=kind, rows=chunk_rows, options=read_as)
-                    totals = [n_chunks(source, kind, chunk_rows) for source in sources]
-                    parts = _score_chunks(run, sources, read, totals, plan, progress)
+                    totals = [n_chunks(path, table.format, chunk_rows) for path in paths] or [None]
+                    parts = _score_chunks(run, sources, chunk_rows, totals, plan, progress)
                 else:
-                    parts = _score_files(run, paths, plan, chunk_rows, read_as, progress)
+                    parts = _score_files(run, sources, plan, chunk_rows, progress)
             every = [part for own in parts for part in own]
             names = [path.name for path in paths] if len(paths) > 1 else [""]
             rows = scored_rows(list(zip(names, parts, strict=True)), plan)
@@ -207,8 +199,8 @@ def _plan(model: TableModel, content: bytes, folder: Path, options: Options, out
 
 def _score_chunks(
     run: Run,
-    sources: list[Any],
-    read: Callable[[Any], Iterator[Chunk]],
+    sources: list[Input],
+    chunk_rows: int,
     totals: list[int | None],
     plan: Plan,
     progress: Progress,
@@ -220,7 +212,7 @@ def _score_chunks(
 
     def jobs() -> Iterator[tuple[Any, ...]]:
         for place, source in enumerate(sources):
-            for chunk in read(source):
+            for chunk in source.chunks(chunk_rows):
                 places.append(place)
                 shares.append(None if chunk.share is None else (place + chunk.share) / len(sources))
                 yield chunk, plan
@@ -240,21 +232,21 @@ def _score_chunks(
 
 
 def _score_files(
-    run: Run, paths: list[Path], plan: Plan, chunk_rows: int, options: ReadOptions, progress: Progress
+    run: Run, files: list[Input], plan: Plan, chunk_rows: int, progress: Progress
 ) -> list[list[Part]]:
     """Return the parts of each file, each of which is scored by one worker."""
     parts: list[list[Part]] = []
     try:
-        for own in run(score_file, [(str(path.resolve()), plan, chunk_rows, options) for path in paths]):
+        for own in run(score_file, [(file, plan, chunk_rows) for file in files]):
             parts.append(own)
-            progress("Scoring", len(parts), len(paths))
+            progress("Scoring", len(parts), len(files))
     except NonFiniteScoreError as error:
-        raise _named(error, paths[len(parts)]) from error
+        raise _named(error, files[len(parts)]) from error
     return parts
 
 
-def _named(error: NonFiniteScoreError, source: object) -> ValueError:
-    return ValueError(f"{source.name}: {error}" if isinstance(source, Path) else str(error))
+def _named(error: NonFiniteScoreError, source: Input) -> ValueError:
+    return ValueError(str(error) if source.is_stream else f"{source.name}: {error}")
 
 
 def _explain(
