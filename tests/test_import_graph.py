@@ -18,7 +18,7 @@ FLOORS = (
     {"_kernels", "_html", "persistence"},
     {"agent"},
     {"detectors"},
-    {"metrics", "gym", "explain"},
+    {"metrics", "gym", "explain", "query"},
     {"columns"},
     {"tables"},
     {"datasets"},

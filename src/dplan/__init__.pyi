@@ -15,11 +15,11 @@ from .detectors.dua import DUA as DUA
 from .detectors.ensemble import DPLANEnsemble as DPLANEnsemble
 from .detectors.iforest import IForest as IForest
 from .detectors.prenet import PReNet as PReNet
-from .detectors.query import query as query
 from .detectors.repen import REPEN as REPEN
 from .exceptions import DplanError as DplanError
 from .exceptions import ModelFileError as ModelFileError
 from .exceptions import NoLabelsWarning as NoLabelsWarning
+from .query import query as query
 from .review import review as review
 from .tables.detector import TableDetector as TableDetector
 from .tables.model import load as load

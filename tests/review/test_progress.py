@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dplan.review.likeness import Likeness
+from dplan.query import Likeness
 from dplan.review.progress import alert_volume, next_rows, without_feedback
 
 
@@ -47,7 +47,7 @@ def test_the_volume_of_alerts_is_exact():
 
 
 def test_near_duplicates_differ_little_in_every_column(model, table):
-    alike = Likeness(model)
+    alike = Likeness(model.background, model.preparation.feature_groups())
     rows = model.prepare(table[:200])
     twice = np.concatenate([rows, rows + np.float32(1e-4)])
     groups = alike.groups(twice)

@@ -20,8 +20,7 @@ from dplan.detectors._base import Detector
 from dplan.detectors.ensemble import DPLANEnsemble
 from dplan.detectors.iforest import IForest
 from dplan.exceptions import NoLabelsWarning
-from dplan.review.choosing import asking_order, blended, explored_share, trust_in_first
-from dplan.review.likeness import Likeness
+from dplan.query import Likeness, asking_order, blended, explored_share, trust
 from dplan.review.rounds import Judged, Progress, Round, digest_of
 from dplan.review.rows import TableFile, row_ids, rows_with_ids
 from dplan.tables.chunks import Chunk
@@ -197,14 +196,16 @@ class Engine:
         rows, pool = rows[by_score], pool[by_score]
         self._remember(pool, rows.tolist())
         prepared = model.prepare(pool)
-        groups = Likeness(model).groups(prepared)
+        likeness = Likeness(model.background, model.preparation.feature_groups())
+        groups = likeness.groups(prepared)
         waiting = np.flatnonzero(~np.isin(rows, [row for row, _ in judged]))
         novelty = self._explorer.anomaly_score(prepared)[waiting]
-        share = explored_share(judged, set(self._explored.tolist()))
-        trust = trust_in_first(judged) if self.base.detector.uses_labels else 0.0
+        found = {row: bool(name) for row, name in judged}
+        share = explored_share(found, set(self._explored.tolist()))
         asked = rows[waiting]
-        suspicion = blended(scores[asked], self._first[asked], trust)
-        order, explored = asking_order(suspicion, prepared[waiting], novelty, share)
+        trusted = trust(found) if self.base.detector.uses_labels else 0.0
+        suspicion = blended(scores[asked], self._first[asked], trusted)
+        order, explored = asking_order(suspicion, novelty, share, likeness.duplicates_in(prepared[waiting]))
         uncertainty = getattr(model.detector, "uncertainty", None)
         disagreement = np.empty(0) if uncertainty is None else uncertainty(prepared)
         with TemporaryDirectory() as folder:

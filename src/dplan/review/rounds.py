@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
-from dplan.review.likeness import Likeness
+from dplan.query import Likeness
 from dplan.review.rows import TableFile
 from dplan.tables.model import TableModel
 
@@ -83,7 +83,7 @@ class Round:
     @cached_property
     def likeness(self) -> Likeness:
         """Compares rows of the pool."""
-        return Likeness(self.model)
+        return Likeness(self.model.background, self.model.preparation.feature_groups())
 
     @cached_property
     def ascending(self) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from dplan.exceptions import VerdictLogError
-from dplan.review.choosing import duplicates_first
+from dplan.query import duplicates_first
 from dplan.review.filtering import matching
 from dplan.review.log import Decision, Key, Record, VerdictLog, Verdicts, key_of
 from dplan.review.rounds import Judged, Round, RoundMaker

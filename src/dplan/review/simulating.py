@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 
 import polars as pl
 
-from dplan.review.choosing import BATCH
+from dplan.query import BATCH
 from dplan.review.session import Session
 
 __all__ = ["answers_of", "simulate"]

@@ -23,8 +23,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
-from dplan.detectors.query import query
 from dplan.persistence.atomic import atomic_write
+from dplan.query import query
 from dplan.tables.chunks import Chunk, Conventions
 from dplan.tables.label_values import listed
 from dplan.tables.model import TableModel

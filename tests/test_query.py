@@ -1,9 +1,20 @@
 """Which rows to ask about."""
 
+import inspect
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 import dplan
+
+
+def test_the_name_is_a_function_whatever_was_imported_first():
+    code = "import dplan.review.engine, dplan; print(dplan.query([1, 3, 2], 2).tolist())"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[1, 2]"
+    assert "diverse" in inspect.signature(sys.modules["dplan.query"]).parameters
 
 
 def test_the_highest_scores_without_a_verdict_come_first():
