@@ -22,6 +22,7 @@ FLOORS = (
     {"columns"},
     {"tables"},
     {"datasets"},
+    {"scoring"},
     {"web"},
     {"mlflow", "review", "serving", "spark"},
     {"cli"},

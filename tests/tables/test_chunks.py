@@ -258,14 +258,14 @@ def test_useless_columns_are_named():
     table = pl.DataFrame({"a": [1.0, 2, 3], "s": ["x", "y", "x"], "t": ["1", "b", "b"], "l": [0, 0, 1]})
     model: TableModel = fit_table(from_table(table, "l"), LogisticBaseline(), estimate=False)
     new = pl.DataFrame({"a": [None, None], "s": ["p", None], "t": [1, 2]}, schema_overrides={"a": pl.Float64})
-    _, report = model.score_with_report(new)
+    _, report = model.prepare_with_report(new)
     assert report.useless() == {
         "a": "all values are missing",
         "s": "no value occurred in training",
         "t": "was text in training, is a number column now",
     }
-    assert model.score_with_report(table)[1].useless() == {}
-    both = report + model.score_with_report(table)[1]
+    assert model.prepare_with_report(table)[1].useless() == {}
+    both = report + model.prepare_with_report(table)[1]
     assert list(both.useless()) == ["t"]
 
 

@@ -17,6 +17,7 @@ per feature and background row instead of 2^features for the Shapley value itsel
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +29,7 @@ from dplan._kernels.scaling import scale_rows
 from dplan.detectors._base import Detector
 from dplan.detectors._terms import Replacing, Term
 
-__all__ = ["Explanation", "effects"]
+__all__ = ["Explanation", "effects", "sample_of"]
 
 # Of a block of rows: Ctrl-C is heeded before the next one, and threads take turns.
 _MOST_STEPS, _ROWS_AT_ONCE = 2**32, 250
@@ -68,6 +69,8 @@ def effects(
     *,
     groups: ArrayLike | None = None,
     max_background: int = 100,
+    scores: NDArray[np.float64] | None = None,
+    baseline: float | None = None,
 ) -> Explanation:
     """Explain the scores of rows.
 
@@ -85,6 +88,10 @@ def effects(
         of a feature are replaced together, so that a one-hot encoded text column has one effect.
     max_background : int, default=100
         Maximum number of background rows; a larger background is sampled with a fixed seed.
+    scores : ndarray of shape (n_rows,), optional
+        The anomaly scores of the rows, if they are known already.
+    baseline : float, optional
+        The mean score of the background rows that are used, as from `sample_of`, if it is known already.
 
     Returns
     -------
@@ -107,11 +114,10 @@ def effects(
     against = np.asarray(background, dtype=np.float64)
     if against.ndim != 2 or len(against) == 0:
         raise ValueError(f"background must be a non-empty 2-D array, got shape {against.shape}.")
-    if len(against) > max_background:
-        drawn = np.random.default_rng(0).choice(len(against), max_background, replace=False)
-        against = against[np.sort(drawn)]
+    against = sample_of(against, max_background)
     table = np.asarray(X, dtype=np.float64)
-    scores, baseline = detector.anomaly_score(table), float(detector.anomaly_score(against).mean())
+    scores = detector.anomaly_score(table) if scores is None else scores
+    baseline = float(detector.anomaly_score(against).mean()) if baseline is None else baseline
     feature_of = np.arange(table.shape[1]) if groups is None else np.asarray(groups, dtype=np.int64)
     if feature_of.shape != (table.shape[1],) or (len(feature_of) and feature_of.min() < 0):
         raise ValueError(
@@ -122,6 +128,13 @@ def effects(
     )
     first_in, last_out = _changes(detector, replacing)
     return Explanation(_distribute_interactions(first_in, -last_out, scores - baseline), scores, baseline)
+
+
+def sample_of(background: NDArray[Any], most: int = 100) -> NDArray[Any]:
+    """Return the background rows that `effects` uses: all, or a sample with a fixed seed if there are more."""
+    if len(background) <= most:
+        return background
+    return background[np.sort(np.random.default_rng(0).choice(len(background), most, replace=False))]
 
 
 def _changes(detector: Detector, replacing: Replacing) -> NDArray[np.float64]:

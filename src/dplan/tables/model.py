@@ -20,7 +20,7 @@ from dplan.columns.preparer import TablePreparer
 from dplan.detectors import _saving
 from dplan.detectors._base import Detector
 from dplan.exceptions import ModelFileError
-from dplan.explain.explanation import Explanation, effects
+from dplan.explain.explanation import Explanation, effects, sample_of
 from dplan.persistence import model_file
 from dplan.tables.evidence import Evidence
 from dplan.tables.reasons import Reason, joined
@@ -119,12 +119,15 @@ class TableModel:
 
     def score(self, table: pl.DataFrame) -> NDArray[np.float64]:
         """Return the anomaly score of each row, a finite number; higher is more anomalous."""
-        return self.score_with_report(table)[0]
+        return self.scores_of(self.prepare(table))
 
-    def score_with_report(self, table: pl.DataFrame) -> tuple[NDArray[np.float64], TransformReport]:
-        """Like `score`, but also return the counts of missing values and unseen levels."""
-        prepared, report = self.prepare_with_report(table)
-        return self.detector.anomaly_score(prepared), report
+    def scores_of(self, prepared: Floats) -> NDArray[np.float64]:
+        """Return the anomaly scores of prepared rows."""
+        return self.detector.anomaly_score(prepared)
+
+    def is_alert(self, scores: Any, threshold: float | None = None) -> Any:
+        """Return which scores are at least a threshold, by default the model's; for an array or a polars expression."""
+        return scores >= (self.threshold if threshold is None else threshold)
 
     def percentile(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the percentage of unlabelled training rows with a lower score.
@@ -134,23 +137,39 @@ class TableModel:
         """
         return np.round(self.detector._percentile_of(scores), 2)
 
-    def explain(self, table: pl.DataFrame) -> Explanation:
-        """Return the effect of each column on the score of each row, compared with the background rows."""
-        groups = self.preparation.feature_groups()
-        return effects(self.detector, self.prepare(table), self.background, groups=groups)
+    def explain(
+        self, table: pl.DataFrame, prepared: Floats | None = None, scores: NDArray[np.float64] | None = None
+    ) -> Explanation:
+        """Return the effect of each column on the score of each row, compared with the background rows.
+
+        Rows that were prepared and scored before need neither again if both are given.
+        """
+        rows = self.prepare(table) if prepared is None else prepared
+        groups, (against, baseline) = self.preparation.feature_groups(), self._compared_with
+        return effects(self.detector, rows, against, groups=groups, scores=scores, baseline=baseline)
+
+    @cached_property
+    def _compared_with(self) -> tuple[Floats, float]:
+        """The background rows that explanations use, and the mean of their scores."""
+        rows = sample_of(self.background)
+        return rows, float(self.scores_of(rows).mean())
 
     def reasons(self, table: pl.DataFrame, k: int = 3) -> list[str]:
         """Return the reasons for each row's score as text: up to k columns that raise it most."""
         return [joined(found) for found in self.why(table, k)]
 
-    def why(self, table: pl.DataFrame, k: int = 3) -> list[list[Reason]]:
-        """Like `reasons`, but return records."""
+    def why(
+        self,
+        table: pl.DataFrame,
+        k: int = 3,
+        prepared: Floats | None = None,
+        scores: NDArray[np.float64] | None = None,
+    ) -> list[list[Reason]]:
+        """Like `reasons`, but return records; prepared rows and scores are used if they are given."""
         if table.height == 0:
             return []
-        prepared = self.prepare(table)
-        groups = self.preparation.feature_groups()
-        explanation = effects(self.detector, prepared, self.background, groups=groups)
-        return self.evidence.reasons(table, prepared, explanation, k)
+        rows = self.prepare(table) if prepared is None else prepared
+        return self.evidence.reasons(table, rows, self.explain(table, rows, scores), k)
 
     @cached_property
     def evidence(self) -> Evidence:

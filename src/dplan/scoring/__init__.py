@@ -1,0 +1,1 @@
+"""From rows to scores, alerts and reasons: one scorer, and the commands that pass tables and streams through it."""
