@@ -2,11 +2,10 @@
 
 import tempfile
 
+from benchmarks.bars import Bar, show
 from experiments.backends import on_processes
 from experiments.runner import run as run_plan
 from experiments.suites import Plan
-
-from benchmarks.bars import Bar, show
 
 JOBS = 2
 

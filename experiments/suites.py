@@ -24,8 +24,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dplan.datasets.registry import CATALOG
-from dplan.datasets.scenario_ids import scenario_id, scenarios
+from dplan.datasets.registry import CATALOG, scenario_id, scenarios
 
 if TYPE_CHECKING:
     from pathlib import Path

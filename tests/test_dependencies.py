@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from constraints.write import FOLDER, PROJECT, declared, lowest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from constraints.write import FOLDER, PROJECT, declared, lowest
 
 DISTRIBUTIONS = {
     "sklearn": "scikit-learn",

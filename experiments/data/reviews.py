@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dplan.columns.preparer import TablePreparer
 from dplan.datasets.loading import Dataset, collection_folder
-from dplan.datasets.scenario_ids import scenario_id
+from dplan.datasets.registry import scenario_id
 from dplan.datasets.splits import Stream
 
 __all__ = ["ReviewTable", "drawn", "table", "tables"]

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 import dplan
 from dplan.datasets import load, scenario
-from dplan.datasets.scenario_ids import scenarios
+from dplan.datasets.registry import scenarios
 from dplan.detectors._members import EXPLORERS, shares_of_kinds
 from dplan.metrics import RankedScores
 from experiments.data import adgym, keel

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 import dplan
 from dplan._kernels import perceptron
 from dplan.datasets import Task, load, scenario
-from dplan.datasets.scenario_ids import scenarios
+from dplan.datasets.registry import scenarios
 from experiments.cells import metrics
 from experiments.ensemble import recording
 from experiments.suites import PAPER_DATASETS

@@ -1,232 +1,183 @@
-"""Downloads from a real local HTTP server that breaks off, lies, refuses, and a disk that is full."""
+"""`load` of a data set that is not there: from a real local HTTP server, which may refuse or break off."""
 
-import hashlib
-import json
-import os
-import shutil
-import subprocess
+import gc
+import io
 import sys
-from pathlib import Path
+import threading
+import warnings
+import zipfile
+from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
+import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
-from dplan.datasets.download import DownloadError, download, sha256_of
-
-CONTENT = np.random.default_rng(0).bytes(300_000)
-
-
-@pytest.fixture(autouse=True)
-def content(server):
-    server.served.content = CONTENT
+from dplan.datasets import load, loading
+from dplan.datasets.publishers import _ANNTHYROID_COLUMNS as COLUMNS
+from dplan.datasets.publishers import _ANNTHYROID_FLOATS as FLOATS
+from dplan.datasets.registry import CATALOG
+from dplan.exceptions import DownloadError
 
 
-def files(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
+class Handler(SimpleHTTPRequestHandler):
+    """Serves a folder; of the next answers, some are cut short."""
+
+    def do_GET(self):
+        self.server.requests.append(self.path)
+        super().do_GET()
+
+    def copyfile(self, source, outputfile):
+        n_bytes = self.server.break_off_after.pop(0) if self.server.break_off_after else None
+        outputfile.write(source.read(n_bytes))
+
+    def log_message(self, *args):
+        pass
 
 
-def test_a_whole_file(server, tmp_path):
-    seen = []
-    target = download(
-        f"{server.url}/a.zip", tmp_path / "sub" / "a.zip", progress=lambda *now: seen.append(now)
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """A publisher that has a folder of archives, and is asked for Annthyroid and HAR."""
+    folder = tmp_path / "published"
+    folder.mkdir()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=folder))
+    server.folder, server.requests, server.break_off_after = folder, [], []
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    for name in ("annthyroid", "har"):
+        source = CATALOG[name]
+        url = f"http://127.0.0.1:{server.server_port}/{source.archive.rpartition('/')[2]}"
+        monkeypatch.setitem(CATALOG, name, replace(source, archive=url))
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr("time.sleep", lambda seconds: None)  # between two attempts
+    yield server
+    server.shutdown()
+    server.server_close()
+    with warnings.catch_warnings(action="ignore"):  # pooch does not close the connection of a failed download
+        gc.collect()
+
+
+@pytest.fixture(scope="module")
+def thyroid() -> pl.DataFrame:
+    """A table of Annthyroid's form and class counts, of random values."""
+    rng = np.random.default_rng(0)
+    columns = {
+        name: rng.integers(1, 600, size=7200) / 1000 if name in FLOATS else rng.integers(0, 2, size=7200)
+        for name in COLUMNS[:-1]
+    }
+    classes = np.repeat(["hypothyroid", "subnormal", "normal"], [166, 368, 6666])
+    schema = {name: pl.Float64 if name in FLOATS else pl.Int8 for name in COLUMNS[:-1]} | {"class": pl.String}
+    return pl.DataFrame({**columns, "class": rng.permutation(classes)}, schema=schema)
+
+
+def archive(table: pl.DataFrame, n_test: int = 3428) -> bytes:
+    numbers = table.with_columns(
+        pl.col("class").replace_strict({"hypothyroid": 1, "subnormal": 2, "normal": 3}, return_dtype=pl.Int8)
     )
-    assert target.read_bytes() == CONTENT
-    assert files(tmp_path / "sub") == ["a.zip"]
-    assert seen[-1] == (300_000, 300_000)
-    assert [there for there, _ in seen] == sorted(there for there, _ in seen)
+    lines = [" ".join(f"{value:g}" for value in row) + "\n" for row in numbers.rows()]
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("ann-train.data", "".join(lines[:3772]))
+        archive.writestr("ann-test.data", "".join(lines[3772 : 3772 + n_test]))
+    return buffer.getvalue()
 
 
-def test_interruptions_are_resumed(server, tmp_path):
-    server.served.break_off_after = [70_000, 100_000]
-    target = download(f"{server.url}/a.zip", tmp_path / "a.zip", retry_delay=0)
-    assert target.read_bytes() == CONTENT
-    assert [request.get("Range") for request in server.served.requests] == [
-        None,
-        "bytes=70000-",
-        "bytes=170000-",
-    ]
-    assert files(tmp_path) == ["a.zip"]
+def test_it_is_downloaded_once_and_then_there(thyroid, server, tmp_path):
+    (server.folder / "thyroid+disease.zip").write_bytes(archive(thyroid))
+    home = tmp_path / "home"
+    found = load("annthyroid", home)
+    assert found.counts() == {"normal": 6666, "hypothyroid": 166, "subnormal": 368}
+    assert not found.partial
+    assert [path.name for path in home.iterdir()] == ["annthyroid.parquet"]
+    assert_frame_equal(pl.read_parquet(home / "annthyroid.parquet"), thyroid)
+    assert load("annthyroid", home) is found
+    assert server.requests == ["/thyroid+disease.zip"]
 
 
-def test_a_later_run_goes_on_where_the_last_one_stopped(server, tmp_path):
-    server.served.break_off_after = [120_000]
-    with pytest.raises(
-        DownloadError, match=r"failed 1 times, .* 120,000 bytes have arrived; run the same command again"
-    ):
-        download(f"{server.url}/a.zip", tmp_path / "a.zip", max_attempts=1)
-    assert files(tmp_path) == ["a.zip.part", "a.zip.part.version"]  # nothing that could be taken for the file
-    download(f"{server.url}/a.zip", tmp_path / "a.zip")
-    assert server.served.requests[-1]["Range"] == "bytes=120000-"
-    assert (tmp_path / "a.zip").read_bytes() == CONTENT
+def test_a_download_that_breaks_off_is_tried_again(thyroid, server, tmp_path):
+    (server.folder / "thyroid+disease.zip").write_bytes(archive(thyroid))
+    server.break_off_after = [1000, 30_000]
+    assert load("annthyroid", tmp_path / "home").features.height == 7200
+    assert len(server.requests) == 3
 
 
-@pytest.mark.parametrize("mark", ["etag", "last_modified"])
-def test_a_file_that_changed_meanwhile_starts_over(mark, server, tmp_path):
-    server.served.etag = ""
-    setattr(server.served, mark, '"one"')
-    server.served.break_off_after = [120_000]
-    with pytest.raises(DownloadError):
-        download(f"{server.url}/a.zip", tmp_path / "a.zip", max_attempts=1)
-    server.served.content = CONTENT[::-1]
-    setattr(server.served, mark, '"two"')
-    assert download(f"{server.url}/a.zip", tmp_path / "a.zip").read_bytes() == CONTENT[::-1]
+def test_a_download_that_always_breaks_off_leaves_nothing(thyroid, server, tmp_path):
+    (server.folder / "thyroid+disease.zip").write_bytes(archive(thyroid))
+    server.break_off_after = [1000] * 10
+    with pytest.raises(DownloadError, match=r"^annthyroid could not be downloaded from http://127.*zip: "):
+        load("annthyroid", tmp_path / "home")
+    assert not (tmp_path / "home").exists()
 
 
-@pytest.mark.parametrize("behaviour", [{"ignore_range": True}, {"etag": ""}, {"etag": 'W/"weak"'}])
-def test_a_server_that_cannot_go_on_sends_all(behaviour, server, tmp_path):
-    for name, value in behaviour.items():
-        setattr(server.served, name, value)
-    server.served.break_off_after = [120_000]
-    assert download(f"{server.url}/a.zip", tmp_path / "a.zip", retry_delay=0).read_bytes() == CONTENT
+def test_an_archive_within_an_archive_as_uci_has_it(server, tmp_path):
+    """What is in it is not HAR, but it is found and read."""
+    inner = io.BytesIO()
+    with zipfile.ZipFile(inner, "w") as archive:
+        for name in ("features.txt", "activity_labels.txt", "X_train.txt", "y_train.txt", "X_test.txt"):
+            archive.writestr(f"UCI HAR Dataset/{name}", "1 one\n")
+    with zipfile.ZipFile(server.folder / "human+activity+recognition+using+smartphones.zip", "w") as archive:
+        archive.writestr("UCI HAR Dataset.zip", inner.getvalue())
+    with pytest.raises(DownloadError, match=r"missing files of har in .*: y_test\.txt"):
+        load("har", tmp_path)
 
 
-def test_a_server_that_sends_another_range_is_not_believed(server, tmp_path):
-    server.served.break_off_after = [120_000]
-    server.served.wrong_range = True
-    with pytest.raises(DownloadError, match="asked for bytes from 120000, got bytes 120001-"):
-        download(f"{server.url}/a.zip", tmp_path / "a.zip", retry_delay=0)
-    assert not (tmp_path / "a.zip").exists()
+@pytest.mark.parametrize("contents", ["truncated", "no archive"])
+def test_something_else_is_refused_and_leaves_nothing(contents, thyroid, server, tmp_path):
+    data = archive(thyroid, n_test=3000) if contents == "truncated" else b"<html>moved</html>"
+    (server.folder / "thyroid+disease.zip").write_bytes(data)
+    message = r"ann-test\.data has 3,000 rows, not 3,428" if contents == "truncated" else "not a zip file"
+    with pytest.raises(DownloadError, match=message):
+        load("annthyroid", tmp_path / "home")
+    assert not (tmp_path / "home").exists()
 
 
-def test_a_part_that_was_whole_is_only_renamed(server, tmp_path):
-    (tmp_path / "a.zip.part").write_bytes(CONTENT)
-    (tmp_path / "a.zip.part.version").write_text(server.served.etag)
-    download(f"{server.url}/a.zip", tmp_path / "a.zip")
-    assert (tmp_path / "a.zip").read_bytes() == CONTENT
-    assert len(server.served.requests) == 1
-
-
-def test_a_part_that_is_too_long_starts_over(server, tmp_path):
-    (tmp_path / "a.zip.part").write_bytes(CONTENT + b"more")
-    (tmp_path / "a.zip.part.version").write_text(server.served.etag)
-    assert download(f"{server.url}/a.zip", tmp_path / "a.zip").read_bytes() == CONTENT
-
-
-def test_a_server_that_does_not_say_the_length(server, tmp_path):
-    server.served.say_length = False
-    seen = []
-    download(f"{server.url}/a.zip", tmp_path / "a.zip", progress=lambda *now: seen.append(now))
-    assert (tmp_path / "a.zip").read_bytes() == CONTENT
-    assert seen[-1] == (300_000, None)
-
-
-def test_an_answer_in_chunks(server, tmp_path):
-    server.served.chunked = True
-    server.served.break_off_after = [120_000, 100_000]
-    assert download(f"{server.url}/a.zip", tmp_path / "a.zip", retry_delay=0).read_bytes() == CONTENT
-    server.served.break_off_after = [120_000]
-    with pytest.raises(DownloadError, match=r"failed 1 times"):
-        download(f"{server.url}/b.zip", tmp_path / "b.zip", max_attempts=1)
-    assert not (tmp_path / "b.zip").exists()
-
-
-def test_checksum(server, tmp_path):
-    right = hashlib.sha256(CONTENT).hexdigest()
-    assert sha256_of(download(f"{server.url}/a.zip", tmp_path / "a.zip", sha256=right.upper())) == right
-
-
-def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
-    with pytest.raises(DownloadError, match=r"has the sha256 [0-9a-f]{64}, expected 0000"):
-        download(f"{server.url}/a.zip", tmp_path / "a.zip", sha256="0" * 64)
-    assert files(tmp_path) == []
-
-
-def test_not_found_is_told_at_once(server, tmp_path):
-    server.served.failures = [404, 404]
-    with pytest.raises(DownloadError, match=r"/a\.zip answered 404 Not Found"):
-        download(f"{server.url}/a.zip", tmp_path / "a.zip")
-    assert len(server.served.requests) == 1
-    assert files(tmp_path) == []
-
-
-@pytest.mark.parametrize("arrived", [0, 1000])
-def test_a_server_that_always_answers_416_is_told_after_two_requests(arrived, server, tmp_path):
-    if arrived:
-        (tmp_path / "a.zip.part").write_bytes(CONTENT[:arrived])
-        (tmp_path / "a.zip.part.version").write_text(server.served.etag)
-    server.served.failures = [416] * 50
-    with pytest.raises(DownloadError, match=r"/a\.zip answered 416"):
-        download(f"{server.url}/a.zip", tmp_path / "a.zip", retry_delay=0)
-    assert len(server.served.requests) == (2 if arrived else 1)
-    assert files(tmp_path) == []
-
-
-@pytest.mark.parametrize("behaviour", [{}, {"say_length": False}, {"chunked": True}])
-def test_a_file_that_is_too_large_is_refused(behaviour, server, tmp_path):
-    for name, value in behaviour.items():
-        setattr(server.served, name, value)
-    seen = []
-    with pytest.raises(DownloadError, match=r"a\.zip has more than 200,000 bytes"):
-        download(
-            f"{server.url}/a.zip",
-            tmp_path / "a.zip",
-            progress=lambda *now: seen.append(now),
-            max_bytes=200_000,
-        )
-    assert len(server.served.requests) == 1
-    assert files(tmp_path) == []
-    assert all(there <= 200_000 for there, _ in seen)
-    assert download(f"{server.url}/a.zip", tmp_path / "a.zip", max_bytes=300_000).read_bytes() == CONTENT
-
-
-def test_a_server_error_is_tried_again(server, tmp_path):
-    server.served.failures = [503, 500]
-    assert download(f"{server.url}/a.zip", tmp_path / "a.zip", retry_delay=0).read_bytes() == CONTENT
-
-
-def test_no_server(server, tmp_path):
-    url = server.url
-    server.close()
-    with pytest.raises(DownloadError, match=r"failed 2 times, .*refused"):
-        download(f"{url}/a.zip", tmp_path / "a.zip", max_attempts=2, retry_delay=0)
-
-
-def test_an_unwritable_folder_is_no_network_problem(server, tmp_path):
-    (tmp_path / "a.zip.part").mkdir()
-    with pytest.raises(IsADirectoryError):
-        download(f"{server.url}/a.zip", tmp_path / "a.zip")
-
-
-LIMITED = """
-import json, sys
-from dplan.datasets.download import DownloadError, download
-if sys.argv[3] != "0":
-    import resource
-    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]),) * 2)
-try:
-    download(sys.argv[1], sys.argv[2], max_attempts=1)
-    print(json.dumps("done"))
-except DownloadError as error:
-    print(json.dumps(str(error)))
-"""
-
-
-def run_limited(url: str, target: Path, limit: int = 0, prefix: tuple[str, ...] = ()) -> str:
-    command = [*prefix, sys.executable, "-c", LIMITED, url, str(target), str(limit)]
-    run = subprocess.run(
-        command, capture_output=True, text=True, check=True, env={**os.environ, "no_proxy": "*"}
+def test_what_is_not_found_says_what_to_do_by_hand(server, tmp_path):
+    with pytest.raises(DownloadError, match="404") as caught:
+        load("annthyroid", tmp_path)
+    page = "https://archive.ics.uci.edu/dataset/102/thyroid+disease"
+    assert str(caught.value).endswith(
+        f"To get it by hand, download the archive from {page} and extract it in {tmp_path}"
     )
-    return json.loads(run.stdout)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="limits on file sizes need a POSIX system")
-def test_a_full_disk_keeps_what_has_arrived_and_goes_on_later(server, tmp_path):
-    # A limit on the size of files is the full disk that every user may have.
-    answer = run_limited(f"{server.url}/a.zip", tmp_path / "a.zip", limit=100_000)
-    assert "no space left" in answer
-    assert "after 100,000 bytes" in answer
-    assert files(tmp_path) == ["a.zip.part", "a.zip.part.version"]
-    download(f"{server.url}/a.zip", tmp_path / "a.zip")
-    assert server.served.requests[-1]["Range"] == "bytes=100000-"
-    assert (tmp_path / "a.zip").read_bytes() == CONTENT
+def test_what_needs_a_form_says_so_without_asking_anybody(tmp_path):
+    with pytest.raises(DownloadError, match=r"data set 'unsw_nb15' is not in .*UNSW_NB15_training-set\.csv"):
+        load("unsw_nb15", tmp_path)
 
 
-def test_a_file_system_without_room(server, tmp_path):
-    # A real file system of 128 KiB, where the system lets a user mount one.
-    unshare = shutil.which("unshare")
-    script = f'mount -t tmpfs -o size=128k none "{tmp_path}" && "$@" && ls "{tmp_path}" >&2'
-    prefix = (unshare or "", "-rm", "sh", "-c", script, "sh")
-    if unshare is None or subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode != 0:
-        pytest.skip("this system does not let a user mount a small file system")
-    answer = run_limited(f"{server.url}/a.zip", tmp_path / "a.zip", prefix=prefix)
-    assert "no space left" in answer
+def test_without_pooch_it_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(DownloadError, match=r"pip install 'dplan-ad\[download\]'\. To get it by hand"):
+        load("covertype", tmp_path)
+
+
+def test_files_put_there_by_hand_are_read_and_prepared(thyroid, tmp_path):
+    (tmp_path / "thyroid.zip").write_bytes(archive(thyroid))
+    assert load("annthyroid", tmp_path).path == tmp_path / "annthyroid.parquet"
+    assert_frame_equal(pl.read_parquet(tmp_path / "annthyroid.parquet"), thyroid)
+
+
+def test_a_folder_that_cannot_be_written_is_read_all_the_same(thyroid, tmp_path, monkeypatch):
+    (tmp_path / "thyroid.zip").write_bytes(archive(thyroid))
+
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(loading, "atomic_write", refuse)
+    assert load("annthyroid", tmp_path).features.height == 7200
+    assert [path.name for path in tmp_path.iterdir()] == ["thyroid.zip"]
+
+
+def test_a_damaged_file_is_named(thyroid, tmp_path):
+    place = tmp_path / "annthyroid.parquet"
+    thyroid.write_parquet(place)
+    place.write_bytes(place.read_bytes()[:10_000])
+    with pytest.raises(ValueError, match=r"annthyroid\.parquet cannot be read .*: remove it"):
+        load("annthyroid", tmp_path)
+    pl.DataFrame({"a": [1]}).write_parquet(place)
+    with pytest.raises(ValueError, match="has no column 'class', so it is not annthyroid"):
+        load("annthyroid", tmp_path)
+    pl.DataFrame({"class": ["ill"]}).write_parquet(place)
+    with pytest.raises(ValueError, match="column 'class' contains 'ill', which is not a class of annthyroid"):
+        load("annthyroid", tmp_path)

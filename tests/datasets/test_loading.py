@@ -10,6 +10,7 @@ import pytest
 import dplan.datasets
 from dplan.datasets import load
 from dplan.datasets.registry import CATALOG
+from dplan.exceptions import DownloadError
 from dplan.tables import TablePreparer
 
 
@@ -75,8 +76,8 @@ def test_the_data_home_of_the_environment(tmp_path, monkeypatch):
     pl.DataFrame({"a": [1], "class": ["normal"]}).write_parquet(tmp_path / "annthyroid.parquet")
     monkeypatch.setenv("DPLAN_DATA_HOME", str(tmp_path))
     assert load("annthyroid").path == tmp_path / "annthyroid.parquet"
-    with pytest.raises(FileNotFoundError, match=r"'har' is not in .*: run `dplan data fetch har`"):
-        load("har")
+    with pytest.raises(DownloadError, match=r"'unsw_nb15' is not in .*\. To get it by hand"):
+        load("unsw_nb15")
 
 
 def test_copies_are_found():

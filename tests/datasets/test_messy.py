@@ -4,15 +4,16 @@ import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
+from polars.testing import assert_frame_equal
 from sklearn.metrics import average_precision_score
 
 from dplan import LogisticBaseline
 from dplan.cli.main import main
 from dplan.columns.deciding import understand
-from dplan.datasets.messy import bank_table, messy
 from dplan.tables import fit_table, from_table
 from dplan.tables.chunks import MISSING
 from dplan.tables.input import Input
+from tests.datasets.bank import bank_table, example_tables, messy
 
 CLEAN = {  # column of the messy table → the same by hand
     "Gebucht am": "Gebucht", "Betrag": "Betrag", "Kontostand": "Kontostand", "Anteil am Limit": "Anteil am Limit",
@@ -31,6 +32,12 @@ def test_every_cell_is_read_back():
         "Verwendungszweck",
     ]
     assert all(meaning.sure for meaning in meanings.values())
+
+
+def test_the_example_in_the_package_is_made_by_these_functions(folder):
+    for name, table in example_tables().items():
+        found = pl.read_csv(folder / f"{name.replace('_', '-')}.csv", separator=";", infer_schema=False)
+        assert_frame_equal(found, table)
 
 
 def test_the_same_seed_gives_the_same_table():

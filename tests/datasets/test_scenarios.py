@@ -12,7 +12,7 @@ from dplan.datasets import load, scenario, scenario_id, scenarios
 from dplan.datasets.loading import Dataset
 from dplan.datasets.registry import CATALOG
 from dplan.datasets.splits import Stream, equal_shares, split_by_class
-from dplan.datasets.synthetic import synthetic_anomalies
+from dplan.datasets.tasks import synthetic_anomalies
 
 PAPER = [id for id in scenarios() if not id.startswith("covertype-mini/")]
 MINI = "covertype-mini/cottonwood-v1"

@@ -4,12 +4,12 @@ import multiprocessing
 import resource
 
 import numpy as np
-from experiments.configuration import versions
-from experiments.runner import run
 
 import dplan.detectors.baselines  # noqa: F401 - imported once in the server
 from dplan.detectors.devnet import DevNet
 from dplan.detectors.iforest import IForest
+from experiments.configuration import versions
+from experiments.runner import run
 
 # What every runner would do first is done once, in the server: loading compiled kernels.
 versions()

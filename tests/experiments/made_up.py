@@ -4,10 +4,10 @@ import json
 from dataclasses import replace
 
 import numpy as np
-from experiments.cells import Cell
-from experiments.suites import PAPER_SUITES, Plan, cells_of
 
 from dplan.datasets.registry import CATALOG
+from experiments.cells import Cell
+from experiments.suites import PAPER_SUITES, Plan, cells_of
 
 ATTACK = "</pre><script>console.error('escaped?')</script><b>&amp;"
 

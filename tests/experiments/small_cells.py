@@ -1,9 +1,13 @@
 """Small cells that take a few hundredths of a second, and reading their figures back."""
 
+import os
+from pathlib import Path
+
 from experiments.cells import identity
 from experiments.journal import read_journal
 from experiments.suites import Plan
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}  # of a process in another folder
 TIMES = {"fit_seconds", "score_seconds", "seconds"}
 
 

@@ -5,13 +5,13 @@ import re
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from scipy.stats import rankdata
+
+from experiments.__main__ import main
 from experiments.journal import read_journal
 from experiments.pages import write_report
 from experiments.runner import run
 from experiments.suites import Plan, cells_of
-from scipy.stats import rankdata
-
-from dplan.cli.main import main
 from tests.experiments.adbench import write_table
 
 METHODS = ("LogisticBaseline", "GaussianNB", "IForest")
@@ -121,12 +121,12 @@ def test_other_seeds_are_not_compared_with_the_published(home, output, tmp_path)
 
 
 def test_the_command_says_what_is_missing(tmp_path, monkeypatch):
-    result = CliRunner().invoke(main, ["benchmark", "run", "adgym", "--data-home", str(tmp_path)])
+    result = CliRunner().invoke(main, ["run", "adgym", "--data-home", str(tmp_path)])
     assert result.exit_code == 1
     assert "no ADBench tables with at least 1,000 rows" in result.output
     write_table(tmp_path, "1_table")
     monkeypatch.setitem(__import__("sys").modules, "catboost", None)
-    arguments = ["benchmark", "run", "adgym", "--data-home", str(tmp_path), "-o", str(tmp_path / "out")]
+    arguments = ["run", "adgym", "--data-home", str(tmp_path), "-o", str(tmp_path / "out")]
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 1
     assert "pip install 'dplan-ad[experiments]'" in result.output

@@ -8,9 +8,9 @@ import sys
 import threading
 
 import pytest
+
 from experiments.backends import on_dask
 from experiments.runner import run
-
 from tests.experiments.small_cells import figures, make_small_plan
 
 pytest.importorskip("distributed", reason="the extra [dask] is not installed")

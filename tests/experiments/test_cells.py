@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from experiments.cells import evaluate, metrics
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from dplan import DPLAN, LogisticBaseline
 from dplan.datasets import scenario
+from experiments.cells import evaluate, metrics
 
 MINI = "covertype-mini/cottonwood-v1"
 

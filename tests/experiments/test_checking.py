@@ -5,14 +5,14 @@ import re
 
 import pytest
 from click.testing import CliRunner
+
+from experiments.__main__ import main
 from experiments.checking import check
 from experiments.data import keel
 from experiments.journal import read_journal
 from experiments.pages import write_report
 from experiments.runner import run
 from experiments.suites import Plan, cells_of
-
-from dplan.cli.main import main
 
 PLAN = Plan(
     ("unknown",),
@@ -43,7 +43,7 @@ def test_the_suite_has_22_tables_and_three_numbers_of_labels():
 def test_results_as_they_were_written_have_no_problem(output):
     checked = check(output, rerun=2)
     assert (checked.n_cells, checked.problems, checked.missing) == (8, [], MISSING)
-    result = CliRunner().invoke(main, ["benchmark", "check", str(output), "--rerun", "1"])
+    result = CliRunner().invoke(main, ["check", str(output), "--rerun", "1"])
     assert result.exit_code == 0, result.output
     assert "8 cells checked, 0 problems found" in result.output
 
@@ -63,7 +63,7 @@ def test_a_tampered_file_is_noticed(output, tmp_path, changes, problem):
     records[first] |= changes
     (tmp_path / "journal.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     result = CliRunner().invoke(
-        main, ["benchmark", "check", str(tmp_path), "--rerun", "8" if "run again" in problem else "0"]
+        main, ["check", str(tmp_path), "--rerun", "8" if "run again" in problem else "0"]
     )
     assert result.exit_code == 1
     assert re.search(problem, result.output)

@@ -1,19 +1,17 @@
 """``python -m experiments`` as people type it."""
 
 import json
-import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+
 from experiments.__main__ import main
 from experiments.journal import read_journal
 from experiments.suites import SUITES
-
-from tests.experiments.small_cells import figures
+from tests.experiments.small_cells import ENVIRONMENT, figures
 
 
 @pytest.fixture
@@ -23,7 +21,6 @@ def experiments(tmp_path, monkeypatch):
     return lambda *arguments: runner.invoke(main, arguments)
 
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 SMALL = ("run", "table2", "--dataset", "covertype-mini", "-m", "LogisticBaseline", "--runs", "1")
 
 

@@ -3,10 +3,10 @@
 
 import numpy as np
 import pytest
-from experiments.data import adgym
 from sklearn.metrics import average_precision_score
 from sklearn.naive_bayes import GaussianNB
 
+from experiments.data import adgym
 from tests.experiments.adbench import split_with_the_global_generator, write_table
 
 

@@ -4,6 +4,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+
 from experiments.data import keel
 from experiments.data.arrays import fingerprint
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from experiments.data import reviews
 
 from dplan.datasets import load
+from experiments.data import reviews
 
 
 def test_csv_files_with_verdicts_are_tables(tmp_path):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from experiments.checking import check
 from experiments.data.reviews import ReviewTable
 from experiments.discovery import review as discovery

@@ -75,9 +75,8 @@ def test_tables_of_detectors_are_what_was_measured(page):
 
 
 def test_few_and_wrong_labels_are_what_they_say():
-    from experiments.ensemble.parts import few_labels, wrong_labels
-
     from dplan.datasets import scenario
+    from experiments.ensemble.parts import few_labels, wrong_labels
 
     task = scenario("covertype-mini/cottonwood-v1")
     n_labelled, n_unlabelled = (task.y > 0).sum(), (task.y == 0).sum()

@@ -4,6 +4,7 @@ import gzip
 import json
 
 import pytest
+
 from experiments.journal import FolderInUseError, Journal, JournalError, read_journal
 
 

@@ -16,9 +16,8 @@ from experiments.journal import NAME, read_journal
 from experiments.pages import report_blocks
 from experiments.results import Results
 from experiments.runner import run
-
 from tests.experiments import killable
-from tests.experiments.small_cells import figures, make_small_plan
+from tests.experiments.small_cells import ENVIRONMENT, figures, make_small_plan
 
 KILLS = 30
 
@@ -73,7 +72,7 @@ def _says_how(block):
 
 
 # 16 cells on two workers
-COMMAND = [sys.executable, "-m", "dplan", "benchmark", "run", "table2", "--dataset", "covertype-mini"]
+COMMAND = [sys.executable, "-m", "experiments", "run", "table2", "--dataset", "covertype-mini"]
 COMMAND += ["-m", "LogisticBaseline", "-m", "DUA", "--runs", "4", "-j", "2", "-o", "out"]
 
 
@@ -107,6 +106,7 @@ def _start_command(folder, lines):
     process = subprocess.Popen(
         COMMAND,
         cwd=folder,
+        env=ENVIRONMENT,
         start_new_session=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -125,7 +125,7 @@ def _start_command(folder, lines):
 def _check_that_it_goes_on(folder, at_least):
     before = figures(folder / "out")
     assert at_least <= len(before) < 16
-    again = subprocess.run(COMMAND, cwd=folder, capture_output=True, text=True, check=True)
+    again = subprocess.run(COMMAND, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=True)
     assert f"{16 - len(before)} cells done, 0 failed, {len(before)} already finished" in again.stdout
     after = figures(folder / "out")
     assert len(after) == 16

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from dplan.datasets import load
+from dplan.detectors.baselines import LogisticBaseline
 from experiments.cells import PLACE, Cell, identity, run_cell
 from experiments.configuration import data_fingerprint, machine, versions
 from experiments.journal import read_journal
 from experiments.methods import create
 from experiments.suites import Plan, cells_of
-
-from dplan.datasets import load
-from dplan.detectors.baselines import LogisticBaseline
 
 RESULTS = read_journal(Path(__file__).parents[2] / "experiments" / "results" / "paper")
 EMBEDDED = read_journal(Path(__file__).with_name("recorded.jsonl"))

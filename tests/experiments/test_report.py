@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import wilcoxon
+
 from experiments.pages import report_blocks, write_report
 from experiments.paper import published
 from experiments.results import Results
 from experiments.suites import PAPER_SUITES, SUITES
-from scipy.stats import wilcoxon
-
 from tests.browser import needs_browser, visit
 from tests.experiments.made_up import ATTACK, write_journal
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from experiments.pages import as_markdown
 from experiments.paper import published
 from experiments.paper.reproduction import reproduction

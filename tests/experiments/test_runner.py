@@ -5,12 +5,12 @@ import json
 
 import numpy as np
 import pytest
+
+from dplan.datasets import scenario
 from experiments.backends import on_processes
 from experiments.methods import create
 from experiments.runner import ConfigurationError, run
 from experiments.suites import Plan
-
-from dplan.datasets import scenario
 from tests.experiments.small_cells import figures
 
 

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import scikit_posthocs
+from scipy import stats
+
 from experiments.paper import published
 from experiments.statistics import average_ranks, rank_methods, wilcoxon_p_value, wins_ties_losses
-from scipy import stats
 
 
 def random_table(seed):

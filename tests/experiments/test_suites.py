@@ -3,6 +3,7 @@
 import math
 
 import pytest
+
 from experiments.cells import identity
 from experiments.methods import method_names
 from experiments.paper import published

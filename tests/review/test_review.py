@@ -12,14 +12,14 @@ import pandas as pd
 import polars as pl
 import pytest
 from click.testing import CliRunner
-from experiments.data.sources import load_review
-from experiments.discovery import review as discovery
-from experiments.suites import Plan, cells_of
 
 import dplan
 from dplan import TableDetector
 from dplan.cli.main import main
 from dplan.review.log import Verdicts, read_log
+from experiments.data.sources import load_review
+from experiments.discovery import review as discovery
+from experiments.suites import Plan, cells_of
 from tests.review.serving import Client
 
 

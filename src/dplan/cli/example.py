@@ -67,18 +67,14 @@ def _forest() -> tuple[dict[str, pl.DataFrame], str]:
 
 
 def _bank() -> tuple[dict[str, pl.DataFrame], str]:
-    import numpy as np
+    from importlib.resources import files
+
     import polars as pl
 
-    from dplan.datasets.messy import bank_table, messy
-
-    clean, new = bank_table(seed=1), bank_table(3_000, seed=2)
-    # One fraud in three is known, and one other row in twenty was checked.
-    known = np.random.default_rng(0).random(clean.height) < np.where(clean["fraud"], 1 / 3, 1 / 20)
-    verdict = np.where(known, np.where(clean["fraud"], "fraud", "ok"), "")
-    truth = np.where(new["fraud"], "fraud", "ok")
     tables = {
-        "bank-train.csv": messy(clean).with_columns(pl.Series("Urteil", verdict).replace("", None)),
-        "bank-new.csv": messy(new).with_columns(pl.Series("Wahrheit", truth)),
+        f"bank-{part}.csv": pl.read_parquet(
+            files("dplan.datasets").joinpath(f"bank_{part}.parquet").read_bytes()
+        )
+        for part in ("train", "new")
     }
     return tables, "dplan inspect bank-train.csv"

@@ -7,7 +7,6 @@ import click
 
 from dplan._version import __version__
 from dplan.cli._shared import Commands
-from dplan.cli.data import data
 from dplan.cli.demo import demo
 from dplan.cli.detectors import detectors
 from dplan.cli.doctor import doctor
@@ -43,6 +42,5 @@ for command in (
     demo,
     detectors,
     doctor,
-    data,
 ):
     main.add_command(command)

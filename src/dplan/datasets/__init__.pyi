@@ -1,10 +1,8 @@
-from .download import fetch as fetch
-from .download import prepare as prepare
 from .loading import Dataset as Dataset
 from .loading import data_home as data_home
 from .loading import load as load
-from .scenario_ids import ScenarioId as ScenarioId
-from .scenario_ids import scenario_id as scenario_id
-from .scenario_ids import scenarios as scenarios
+from .registry import ScenarioId as ScenarioId
+from .registry import scenario_id as scenario_id
+from .registry import scenarios as scenarios
 from .tasks import Task as Task
 from .tasks import scenario as scenario

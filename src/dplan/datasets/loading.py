@@ -1,6 +1,7 @@
 """Load a data set as a table of features and a column of classes."""
 
 import os
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -11,13 +12,15 @@ import polars as pl
 from numpy.typing import NDArray
 from platformdirs import user_cache_path
 
-from dplan.datasets.publishers import missing_raw_files, read_raw
+from dplan.datasets.publishers import RAW_FILES, UNREADABLE, missing_raw_files, read_raw
 from dplan.datasets.registry import Source, source_of
-from dplan.persistence.atomic import file_state
+from dplan.exceptions import DownloadError
+from dplan.persistence.atomic import atomic_write, file_state
 from dplan.text import first_line
 
 __all__ = ["Dataset", "collection_folder", "data_home", "find", "load"]
 
+_RETRIES = 2  # of a download
 _EMBEDDED = Path(__file__).with_name("covertype_mini.parquet")
 
 
@@ -164,7 +167,10 @@ def load(name: str, home: str | Path | None = None) -> Dataset:
     Parameters
     ----------
     name : {"unsw_nb15", "annthyroid", "har", "covertype", "covertype-mini"}
-        ``covertype-mini`` comes with the package, the others are looked for in `home`.
+        ``covertype-mini`` comes with the package. The others are looked for in `home`: a prepared file such as
+        ``har.parquet``, else the publisher's files, plain, gzipped or in a zip archive. If there are none, they are
+        downloaded from the publisher, which needs the extra ``download``. The prepared file is then written, so that
+        the next time is faster.
     home : path, optional
         The folder of the data sets; default ``$DPLAN_DATA_HOME``, else the platform's cache folder.
 
@@ -172,6 +178,12 @@ def load(name: str, home: str | Path | None = None) -> Dataset:
     -------
     Dataset
         Features, classes, which of them are normal, citation, licence, and what is partial.
+
+    Raises
+    ------
+    DownloadError
+        If the data set is not there and cannot be downloaded. The publisher of UNSW-NB15 requires a form; the message
+        says which files to put where.
 
     Examples
     --------
@@ -181,16 +193,20 @@ def load(name: str, home: str | Path | None = None) -> Dataset:
     >>> cover.licence
     'CC BY 4.0'
     """
-    source_of(name)  # raises for an unknown name
-    place = find(name, home)
-    if place is None:
-        folder = Path(home) if home is not None else data_home()
-        raise FileNotFoundError(
-            f"data set {name!r} is not in {folder}: run `dplan data fetch {name}`, "
-            "or set DPLAN_DATA_HOME to its folder"
-        )
-    if place.is_dir():
-        return from_source(source_of(name), read_raw(name, place), place)
+    source = source_of(name)
+    folder = Path(home) if home is not None else data_home()
+    place = find(name, folder)
+    if place is None or place.is_dir():
+        table = read_raw(name, folder) if place else _download(source, folder)
+        prepared = folder / f"{name}.parquet"
+        from_source(source, table, prepared)  # checks the classes before anything is written
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with atomic_write(prepared) as temporary:
+                table.write_parquet(temporary, compression="zstd", compression_level=10)
+        except (pl.exceptions.PolarsError, OSError):  # a full disk or a folder that cannot be written
+            return from_source(source, table, folder)
+        place = prepared
     # An experiment loads the same few tables thousands of times; a file that changed is read again.
     return _load_prepared(name, place, file_state(place))
 
@@ -214,13 +230,46 @@ def find(name: str, home: str | Path | None = None) -> Path | None:
     return None if missing_raw_files(name, folder) else folder
 
 
+def _download(source: Source, home: Path) -> pl.DataFrame:
+    """Download the archive of a data set from its publisher into a temporary folder, and read it."""
+    if not source.archive:
+        raise DownloadError(f"data set {source.name!r} is not in {home}. {_by_hand(source, home)}")
+    try:
+        import pooch
+    except ModuleNotFoundError as error:
+        raise DownloadError(
+            f"data set {source.name!r} is not in {home}, and downloading it needs pooch; run  "
+            f"pip install 'dplan-ad[download]'. {_by_hand(source, home)}"
+        ) from error
+    base, _, file = source.archive.rpartition("/")
+    registry = {file: None}  # publishers give no checksums; rows, columns and classes are checked instead
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            store = pooch.create(folder, f"{base}/", registry=registry, retry_if_failed=_RETRIES)
+            store.fetch(file, processor=pooch.Unzip())
+            return read_raw(source.name, folder)
+    except (OSError, ValueError, *UNREADABLE) as error:
+        raise DownloadError(
+            f"{source.name} could not be downloaded from {source.archive}: {first_line(error)}. "
+            f"{_by_hand(source, home)}"
+        ) from error
+
+
+def _by_hand(source: Source, home: Path) -> str:
+    """Return instructions for getting a data set without a download by this package."""
+    what, form = "the archive", ""
+    if not source.archive:
+        what, form = " and ".join(RAW_FILES[source.name]), " (its publisher requires a form)"
+    return f"To get it by hand, download {what} from {source.page}{form} and extract it in {home}"
+
+
 @lru_cache(maxsize=8)
 def _load_prepared(name: str, place: Path, state: tuple[int, ...] | None) -> Dataset:
     try:
         table = pl.read_parquet(place, glob=False)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise ValueError(
-            f"{place} cannot be read ({first_line(error)}): remove it and run `dplan data fetch {name}`"
+            f"{place} cannot be read ({first_line(error)}): remove it, and it is made again"
         ) from error
     return from_source(source_of(name), table, place)
 
@@ -235,8 +284,7 @@ def from_source(source: Source, table: pl.DataFrame, path: Path) -> Dataset:
     """Split the table of a data set into features and labels."""
     if source.label not in table.columns:
         raise ValueError(
-            f"{path} has no column {source.label!r}, so it is not {source.name}; "
-            f"remove it and run `dplan data fetch {source.name}`"
+            f"{path} has no column {source.label!r}, so it is not {source.name}; remove it, and it is made again"
         )
     features = table.drop(source.label, *source.ignored_columns, strict=False)
     texts = [name for name, dtype in features.schema.items() if dtype == pl.String]

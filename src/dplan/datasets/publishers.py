@@ -4,7 +4,6 @@ Row counts are checked, so that a truncated file is never mistaken for a complet
 """
 
 import gzip
-import io
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -18,10 +17,8 @@ from dplan.text import first_line
 __all__ = ["RAW_FILES", "RawFile", "find_files", "missing_raw_files", "read_raw"]
 
 _MAX_DEPTH = 4  # levels of subfolders that are searched
-_MAX_NESTED_ZIPS = 2
-_MAX_BYTES = 1 << 30  # no file of the four data sets is nearly as large
 # What zipfile and gzip raise for damaged files, for encrypted ones and for unknown kinds of compression.
-_UNREADABLE = (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile, RuntimeError)
+UNREADABLE = (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile, RuntimeError)
 
 # The publishers' names of the files that make up each data set.
 RAW_FILES: Mapping[str, tuple[str, ...]] = {
@@ -67,7 +64,7 @@ Schema = dict[str, type[pl.DataType]]
 
 @dataclass(frozen=True)
 class RawFile:
-    """A publisher's file: plain, gzipped, in a zip, or in a zip within a zip.
+    """A publisher's file: plain, gzipped or in a zip archive.
 
     Attributes
     ----------
@@ -80,27 +77,21 @@ class RawFile:
     name: str
     place: str
     _path: Path
-    _members: tuple[str, ...] = ()  # the way through nested zip archives, if any
+    _member: str = ""  # of the zip archive, if it is in one
 
     def read(self) -> bytes:
         """Return its decompressed bytes, or raise a ValueError with advice."""
         try:
-            data = self._path.read_bytes()
-            for member in self._members:
-                with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                    data = archive.read(member)
-            if self.place.lower().endswith(".gz"):
-                with gzip.open(io.BytesIO(data)) as stream:
-                    data = stream.read(_MAX_BYTES + 1)
-        except _UNREADABLE as error:
+            if self._member:
+                with zipfile.ZipFile(self._path) as archive:
+                    data = archive.read(self._member)
+            else:
+                data = self._path.read_bytes()
+            return gzip.decompress(data) if self.place.lower().endswith(".gz") else data
+        except UNREADABLE as error:
             if isinstance(error, RuntimeError) and "encrypted" in str(error):
                 raise ValueError(f"{self.place} is encrypted: extract the archive first") from error
             raise ValueError(f"{self.place} is damaged ({error}); delete it and download it again") from error
-        if len(data) > _MAX_BYTES:
-            raise ValueError(
-                f"{self.place} has more than {_MAX_BYTES:,} bytes, so it is not the expected file"
-            )
-        return data
 
 
 def find_files(folder: Path, names: Collection[str]) -> dict[str, RawFile]:
@@ -136,9 +127,11 @@ def _walk(folder: Path) -> Iterator[RawFile]:
     for path in zips:
         try:
             with zipfile.ZipFile(path) as archive:
-                yield from _inside(archive, path, ())
-        except _UNREADABLE:
-            continue  # incomplete, encrypted or not a zip file; the files in it count as missing
+                members = [info.filename for info in archive.infolist() if not info.is_dir()]
+        except UNREADABLE:
+            continue  # incomplete or not a zip file; the files in it count as missing
+        for member in members:
+            yield RawFile(_plain_name(member.rsplit("/", 1)[-1]), f"{path}/{member}", path, member)
 
 
 def _paths(folder: Path, depth: int) -> Iterator[Path]:
@@ -148,19 +141,6 @@ def _paths(folder: Path, depth: int) -> Iterator[Path]:
         for entry in entries:
             if entry.is_dir():
                 yield from _paths(entry, depth - 1)
-
-
-def _inside(archive: zipfile.ZipFile, path: Path, way: tuple[str, ...]) -> Iterator[RawFile]:
-    for info in archive.infolist():
-        if info.is_dir() or info.file_size > _MAX_BYTES:
-            continue
-        name = info.filename
-        if not name.lower().endswith(".zip"):
-            place = "/".join((str(path), *way, name))
-            yield RawFile(_plain_name(name.rsplit("/", 1)[-1]), place, path, (*way, name))
-        elif len(way) < _MAX_NESTED_ZIPS:
-            with zipfile.ZipFile(io.BytesIO(archive.read(info))) as nested:
-                yield from _inside(nested, path, (*way, name))
 
 
 def _plain_name(name: str) -> str:

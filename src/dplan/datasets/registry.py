@@ -1,9 +1,30 @@
-"""Metadata of the data sets, from the paper and the publishers: classes, counts, licences, addresses."""
+"""The data sets and scenarios by name: metadata from the paper and the publishers, read from ``datasets.toml``.
 
+A scenario id determines the known classes and the contamination of the unlabelled rows; the seed and the protocol
+determine the rows. If a rule changes so that different rows are drawn, ids get a new version.
+
+===============================  =====================================================================
+``unsw_nb15/dos-v1``             Scenario I: DoS is known, 2 % of the unlabelled rows are anomalies
+``unsw_nb15/dos-known3-v1``      Scenario II: DoS and two more classes are known
+``unsw_nb15/dos-pollution6-v1``  DoS is known, 6 % of the unlabelled rows are anomalies
+===============================  =====================================================================
+"""
+
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 
-__all__ = ["CATALOG", "Source", "source_of"]
+import numpy as np
+
+from dplan.datasets.splits import Stream
+
+__all__ = ["CATALOG", "ScenarioId", "Source", "scenario_id", "scenarios", "source_of"]
+
+_VERSION = 1
+_POLLUTION = (2, 4, 6, 8, 10, 12)  # percent
+_DEFAULT_POLLUTION = 0.02
 
 
 @dataclass(frozen=True)
@@ -61,118 +82,22 @@ class Source:
     version: int = 1
 
 
-_UNSW_NB15 = Source(
-    name="unsw_nb15",
-    label="attack_cat",
-    class_names={
-        "Normal": "normal",
-        "Analysis": "analysis",
-        "Backdoor": "backdoor",
-        "DoS": "dos",
-        "Exploits": "exploits",
-        "Fuzzers": "fuzzers",
-        "Generic": "generic",
-        "Reconnaissance": "reconnaissance",
-        "Shellcode": "shellcode",
-        "Worms": "worms",
-    },
-    normal=("normal",),
-    anomalies=("analysis", "backdoor", "dos", "exploits", "fuzzers", "generic", "reconnaissance"),
-    table_1={
-        "normal": 93_000,
-        "analysis": 2_677,
-        "backdoor": 2_329,
-        "dos": 3_000,
-        "exploits": 3_000,
-        "fuzzers": 3_000,
-        "generic": 3_000,
-        "reconnaissance": 3_000,
-    },
-    max_rows_per_class=3_000,
-    n_features=42,
-    dimensions=196,
-    ignored_columns=("id", "label", "partition"),
-    citation="N. Moustafa and J. Slay, UNSW-NB15, UNSW Canberra, 2015",
-    licence="free for academic research; commercial use by agreement with the authors",
-    page="https://research.unsw.edu.au/projects/unsw-nb15-dataset",
-    sha256="ace7f21c7eff8494445184048854d34751adb4975adb9ca86542f0f8134f0fc9",
-)
+def _read_catalog() -> dict[str, Source]:
+    text = files("dplan.datasets").joinpath("datasets.toml").read_text(encoding="utf-8")
+    catalog: dict[str, Source] = {}
+    for name, entry in tomllib.loads(text).items():
+        if "sample_of" in entry:  # it comes with the package, so nobody publishes it
+            whole, mine = catalog[entry["sample_of"]], {"name": name, "citation": entry["citation"]}
+            catalog[name] = replace(whole, **mine, page="", archive="", sha256=None)
+        else:
+            entry["class_names"] = dict(entry["class_names"])
+            lists = {key: tuple(value) for key, value in entry.items() if isinstance(value, list)}
+            catalog[name] = Source(name=name, **(entry | lists))
+    return catalog
 
-_ANNTHYROID = Source(
-    name="annthyroid",
-    label="class",
-    class_names={"normal": "normal", "hypothyroid": "hypothyroid", "subnormal": "subnormal"},
-    normal=("normal",),
-    anomalies=("hypothyroid", "subnormal"),
-    table_1={"normal": 6_666, "hypothyroid": 166, "subnormal": 368},
-    n_features=21,
-    dimensions=21,
-    citation="R. Quinlan, Thyroid Disease (the 'ann' version), UCI Machine Learning Repository, 1987",
-    licence="CC BY 4.0",
-    page="https://archive.ics.uci.edu/dataset/102/thyroid+disease",
-    archive="https://archive.ics.uci.edu/static/public/102/thyroid+disease.zip",
-    sha256="a0b6bd2a03250674eb4bd3c43ee17fdcb69a3212220500324a03de9db0616b4e",
-)
-
-_HAR = Source(
-    name="har",
-    label="activity",
-    class_names={
-        "WALKING": "walking",
-        "SITTING": "sitting",
-        "STANDING": "standing",
-        "LAYING": "laying",
-        "WALKING_DOWNSTAIRS": "downstairs",
-        "WALKING_UPSTAIRS": "upstairs",
-    },
-    normal=("walking", "sitting", "standing", "laying"),
-    anomalies=("downstairs", "upstairs"),
-    table_1={"normal": 7_349, "downstairs": 150, "upstairs": 150},
-    max_rows_per_class=150,
-    n_features=561,
-    dimensions=561,
-    citation="D. Anguita et al., Human Activity Recognition Using Smartphones, ESANN 2013",
-    licence="CC BY 4.0",
-    page="https://archive.ics.uci.edu/dataset/240/human+activity+recognition+using+smartphones",
-    archive="https://archive.ics.uci.edu/static/public/240/human+activity+recognition+using+smartphones.zip",
-    sha256="ca0570c6c9bc1cb01fdcefba8db31fc57df000859251af233a29c5b151e4cbdd",
-)
-
-_COVERTYPE = Source(
-    name="covertype",
-    label="cover_type",
-    class_names={
-        1: "spruce-fir",
-        2: "lodgepole-pine",
-        3: "ponderosa-pine",
-        4: "cottonwood",
-        5: "aspen",
-        6: "douglas-fir",
-        7: "krummholz",
-    },
-    normal=("lodgepole-pine",),
-    anomalies=("cottonwood", "douglas-fir"),
-    table_1={"normal": 283_301, "cottonwood": 2_747, "douglas-fir": 17_367},
-    n_features=54,
-    dimensions=54,
-    citation="J. Blackard, D. Dean and C. Anderson, Covertype, Colorado State University and US Forest Service, 1998",
-    licence="CC BY 4.0",
-    page="https://archive.ics.uci.edu/dataset/31/covertype",
-    archive="https://archive.ics.uci.edu/static/public/31/covertype.zip",
-    sha256="a508be10475df97625d44d9eb149c7c4dd45a8a1033fa9d4967663d98d8ba83c",
-)
-
-_COVERTYPE_MINI = replace(
-    _COVERTYPE,
-    name="covertype-mini",
-    citation=_COVERTYPE.citation + " (a random sample that comes with this package)",
-    page="",
-    archive="",
-    sha256=None,
-)
 
 # By name, in the paper's order.
-CATALOG = {s.name: s for s in (_UNSW_NB15, _ANNTHYROID, _HAR, _COVERTYPE, _COVERTYPE_MINI)}
+CATALOG = _read_catalog()
 
 
 def source_of(name: str) -> Source:
@@ -190,3 +115,106 @@ def source_of(name: str) -> Source:
     if name not in CATALOG:
         raise ValueError(f"unknown data set {name!r}; choose from {', '.join(CATALOG)}")
     return CATALOG[name]
+
+
+@dataclass(frozen=True)
+class ScenarioId:
+    """The meaning of a scenario id.
+
+    Attributes
+    ----------
+    id : str
+        The id itself.
+    dataset : str
+        The data set that the rows come from.
+    known : tuple of str
+        Anomaly classes with labelled rows, in the order in which they were added.
+    contamination : float
+        Fraction of anomalies among the unlabelled rows.
+    experiment : {"one-class", "more-classes", "pollution"}
+        The paper's Scenario I, Scenario II, or the pollution experiment.
+    """
+
+    id: str
+    dataset: str
+    known: tuple[str, ...]
+    contamination: float
+    experiment: str
+
+
+def scenarios(experiment: str | None = None, dataset: str | None = None) -> list[str]:
+    """List scenario ids.
+
+    Parameters
+    ----------
+    experiment : {"one-class", "more-classes", "pollution"}, optional
+        Only those of one experiment: Scenario I, Scenario II or the pollution experiment.
+    dataset : str, optional
+        Only those of one data set.
+
+    Returns
+    -------
+    list of str
+        In the paper's order.
+
+    Examples
+    --------
+    >>> scenarios("one-class", dataset="annthyroid")
+    ['annthyroid/hypothyroid-v1', 'annthyroid/subnormal-v1']
+    >>> paper = [id for id in scenarios() if not id.startswith("covertype-mini/")]
+    >>> len(paper), len(scenarios("more-classes"))
+    (126, 35)
+    """
+    return [
+        entry.id
+        for entry in _scenarios().values()
+        if experiment in (None, entry.experiment) and dataset in (None, entry.dataset)
+    ]
+
+
+def scenario_id(id: str) -> ScenarioId:
+    """Return the meaning of a scenario id.
+
+    Examples
+    --------
+    >>> scenario_id("unsw_nb15/dos-known3-v1").known
+    ('dos', 'fuzzers', 'generic')
+    """
+    registry = _scenarios()
+    if id not in registry:
+        name = id.split("/")[0]
+        near = [known for known in registry if known.startswith(f"{name}/")][:3]
+        hint = f"for example {', '.join(near)}" if near else f"the data sets are {', '.join(CATALOG)}"
+        raise ValueError(f"unknown scenario {id!r}: {hint}; dplan.datasets.scenarios() lists all")
+    return registry[id]
+
+
+def added_classes(anomalies: tuple[str, ...], first: str) -> tuple[str, ...]:
+    """Return the order in which Scenario II makes classes known: random, but fixed for each first class."""
+    k = anomalies.index(first)
+    others = np.array([j for j in range(len(anomalies)) if j != k])
+    order = Stream(_VERSION, 2, k).shuffled(others)
+    return (first, *(anomalies[j] for j in order))
+
+
+@cache
+def _scenarios() -> dict[str, ScenarioId]:
+    entries = []
+    for source in CATALOG.values():
+        base = [(name, f"{source.name}/{name}") for name in source.anomalies]
+        entries += [
+            ScenarioId(f"{stem}-v1", source.name, (name,), _DEFAULT_POLLUTION, "one-class")
+            for name, stem in base
+        ]
+        for name, stem in base:
+            order = added_classes(source.anomalies, name)
+            entries += [
+                ScenarioId(f"{stem}-known{n}-v1", source.name, order[:n], _DEFAULT_POLLUTION, "more-classes")
+                for n in range(2, len(order))  # at least one class stays unknown
+            ]
+        entries += [
+            ScenarioId(f"{stem}-pollution{percent}-v1", source.name, (name,), percent / 100, "pollution")
+            for name, stem in base
+            for percent in _POLLUTION
+        ]
+    return {entry.id: entry for entry in entries}

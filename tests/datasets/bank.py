@@ -1,15 +1,19 @@
-"""A made-up table of a bank, as banks export them: German numbers and dates, currency, percent, IBANs, free text."""
+"""A made-up table of a bank, as banks export them: German numbers and dates, currency, percent, IBANs, free text.
+
+    python -m tests.datasets.bank
+
+writes the tables of ``dplan example --messy`` into the package.
+"""
 
 from __future__ import annotations
 
 import datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-
-__all__ = ["bank_table", "messy"]
 
 _DOMAINS = ("gmx.de", "web.de", "gmail.com", "outlook.com", "t-online.de", "mail.ru", "proton.me")
 _COUNTRIES = {"DE": 18, "AT": 16, "FR": 23, "NL": 14, "LT": 16, "CY": 24}
@@ -114,6 +118,19 @@ def messy(clean: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
     )
 
 
+def example_tables() -> dict[str, pl.DataFrame]:
+    """Return a table with a few verdicts to learn from, and a table of new transfers with the truth."""
+    clean, new = bank_table(seed=1), bank_table(3_000, seed=2)
+    # One fraud in three is known, and one other row in twenty was checked.
+    known = np.random.default_rng(0).random(clean.height) < np.where(clean["fraud"], 1 / 3, 1 / 20)
+    verdict = np.where(known, np.where(clean["fraud"], "fraud", "ok"), "")
+    truth = np.where(new["fraud"], "fraud", "ok")
+    return {
+        "bank_train": messy(clean).with_columns(pl.Series("Urteil", verdict).replace("", None)),
+        "bank_new": messy(new).with_columns(pl.Series("Wahrheit", truth)),
+    }
+
+
 def _german(number: str) -> str:
     """Exchange commas and points."""
     return number.translate(str.maketrans(",.", ".,"))
@@ -123,3 +140,9 @@ def _iban(country: str, rng: np.random.Generator) -> str:
     digits = "".join(map(str, rng.integers(0, 10, _COUNTRIES[country])))
     letters = "".join(str(ord(letter) - 55) for letter in country)
     return f"{country}{98 - int(digits + letters + '00') % 97:02}{digits}"
+
+
+if __name__ == "__main__":
+    for name, table in example_tables().items():
+        target = Path(__file__).parents[2] / "src" / "dplan" / "datasets" / f"{name}.parquet"
+        table.write_parquet(target, compression="zstd", compression_level=19)
