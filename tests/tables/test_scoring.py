@@ -115,13 +115,18 @@ def test_columns_named_like_ours_are_kept_and_ours_make_way(table, tmp_path):
 
 
 def test_a_type_that_the_output_cannot_hold_is_refused_before_any_scoring(
-    model_path, table, tmp_path, monkeypatch
+    model, model_path, table, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(TableModel, "score", lambda *_: pytest.fail("scored first"))
+    kind, calls = type(model.detector), []
+    score = kind.anomaly_score
+    monkeypatch.setattr(kind, "anomaly_score", lambda *given: calls.append(given) or score(*given))
     listed = table.with_columns(tags=pl.lit([["a", "b"]]))
     with pytest.raises(ValueError, match="'tags' of type List"):
         scored(model_path, listed, tmp_path, Options(("tags",)), out="out.csv")
     assert not (tmp_path / "out.csv").exists()
+    assert calls == []
+    scored(model_path, listed, tmp_path, out="out.csv")
+    assert calls
 
 
 @pytest.mark.filterwarnings("ignore:overflow")
