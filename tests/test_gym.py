@@ -12,7 +12,7 @@ from gymnasium.utils.env_checker import check_env
 from dplan._kernels import perceptron
 from dplan.agent.intrinsic import new_novelty
 from dplan.agent.network import Learning, new_agent
-from dplan.agent.training import Schedule, new_memory, train
+from dplan.agent.training import Schedule, Training, new_memory, train
 from dplan.gym import ID, AnomalyBiasedEnv
 
 
@@ -40,9 +40,9 @@ def test_same_rewards_and_next_observations_as_the_kernel(table, n_checked):
     memory = new_memory(300)
     novelty = new_novelty(env.world, agent.theta, 100, 256)
     schedule = Schedule(300, 300, 300, 10_000, 2_000, 1.0, 1.0, 1, True)
-    learning = Learning(0.99, 0.001, 0.95, 0.01, 0.0, 0.01, 0.0, 0)
+    learning = Learning(0.99, 0.001, 0.95, 0.01, 0.0, 0.01, 0.0, 0, 32)
     kernel_rng = np.random.Generator(np.random.PCG64(42))
-    list(train(agent, env.world, novelty, memory, schedule, learning, 32, kernel_rng))
+    list(train(Training(agent, env.world, novelty, memory, schedule, learning), kernel_rng))
 
     observation, _ = env.reset(seed=42)
     np.testing.assert_array_equal(observation, env.world.rows[memory.rows[0]])

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from dplan._kernels import perceptron
-from dplan.agent.network import learn, target_value
+from dplan.agent.network import Minibatch, learn, target_value
 from dplan.agent.training import select_action
 from tests.agent.worlds import LEARNING, make_agent, make_world
 
@@ -56,7 +56,7 @@ def test_the_learning_gradient_is_that_of_the_documented_loss():
         decay = 0.01 * np.sum(perceptron.kernel(weights, agent.sizes, 0) ** 2)  # the hidden kernel alone
         return np.mean(0.5 * (targets - q) ** 2) + decay
 
-    returned = learn(agent, rows, actions, targets, LEARNING, rng)
+    returned = learn(agent, Minibatch(rows, actions, targets), LEARNING, rng)
     shift = 1e-6
     numeric = np.array(
         [(loss(before + e) - loss(before - e)) / (2 * shift) for e in np.eye(len(before)) * shift]

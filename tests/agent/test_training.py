@@ -1,13 +1,27 @@
-"""Algorithm 1: the kernel against its plain twin, and each reading of the schedule."""
+"""Algorithm 1: the compiled loop against the plain reference, and each reading of the schedule."""
+
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 
+from dplan import DPLAN
 from dplan._kernels import perceptron
 from dplan.agent import training
+from dplan.agent.environment import PROXIMITY, World, ring_order
 from dplan.agent.intrinsic import new_novelty, rescale
-from dplan.agent.training import epsilon_at, fill_batch, select_action, store, train
-from tests.agent.twin import Twin
+from dplan.agent.network import OPTIMIZERS, Learning, Minibatch, new_agent
+from dplan.agent.reference import Algorithm1, Settings
+from dplan.agent.training import (
+    Schedule,
+    Training,
+    epsilon_at,
+    fill_batch,
+    new_memory,
+    select_action,
+    store,
+    train,
+)
 from tests.agent.worlds import LEARNING, SCHEDULE, make_agent, make_world
 
 SHORT = SCHEDULE._replace(
@@ -18,59 +32,78 @@ SHORT = SCHEDULE._replace(
     novelty_update_steps=100,
     epsilon_steps=300,
 )
+# One forest throughout: how many draws it takes to grow one hangs on the last bits of the weights.
+ONE_FOREST = Settings(
+    n_steps=500,
+    episode_steps=100,
+    warmup_steps=300,
+    target_update_steps=150,
+    novelty_update_steps=1_000,
+    epsilon_steps=300,
+    subsample_size=100,
+    replay_size=1_000,
+    n_trees=20,
+)
 
 
 def run(world, schedule=SHORT, learning=LEARNING, hidden=(20,), replay_size=1_000, seed=0):
     agent, novelty, memory = make_agent(world, hidden, replay_size=replay_size)
     rng = np.random.default_rng(seed)
-    episodes = list(train(agent, world, novelty, memory, schedule, learning, 32, rng))
+    episodes = list(train(Training(agent, world, novelty, memory, schedule, learning), rng))
     return agent, memory, episodes
 
 
-@pytest.mark.parametrize("checked", [{}, {"n_checked": 40, "q": 0.2}], ids=["published", "checked"])
-@pytest.mark.parametrize("hidden", [(20,), (30, 15, 8)])
+@pytest.mark.parametrize("n_checked", [0, 40], ids=["published", "checked"])
+@pytest.mark.parametrize("hidden_units", [(20,), (30, 15, 8)])
 @pytest.mark.parametrize(
-    ("learning", "replay_size"),
+    "changed",
     [
-        (LEARNING._replace(learning_rate=0.002), 1_000),
-        (LEARNING._replace(momentum=0.5), 1_000),
-        (LEARNING._replace(dropout=0.5, optimizer=1, l2=0.0), 370),  # the memory wraps around
+        {"learning_rate": 0.002},
+        {"momentum": 0.5},
+        {"dropout": 0.5, "optimizer": "dqn", "l2": 0.0, "replay_size": 370},  # the memory wraps around
     ],
+    ids=["rmsprop", "momentum", "dqn"],
 )
-def test_the_kernel_equals_its_plain_twin(hidden, learning, replay_size, checked):
-    # One forest throughout: how many draws it takes to grow one hangs on the last bits of the weights.
-    schedule = SHORT._replace(novelty_update_steps=1_000)
-    world = make_world(n_labelled=30, n_unlabelled=500, n_columns=8, **checked)
-    agent, novelty, memory = make_agent(world, hidden, replay_size=replay_size)
-    twin = Twin(
-        world=world,
-        layers=[
-            (w.astype(float), b.astype(float)) for w, b in perceptron.unflatten(agent.theta, agent.sizes)
-        ],
-        novelty=new_novelty(world, agent.theta, 20, 256),
-        schedule=schedule,
-        learning=learning,
-        batch_size=32,
-        replay_size=replay_size,
-        sizes=agent.sizes,
-        rng=np.random.default_rng(7),
-    )
+def test_the_compiled_loop_equals_the_reference(hidden_units, changed, n_checked):
+    settings = replace(ONE_FOREST, hidden_units=hidden_units, **changed)
+    table = np.random.default_rng(0).random((530 + n_checked, 8), dtype=np.float32)
+    rng, places = np.random.default_rng(1), np.arange(len(table))
+    order = ring_order(places[:30], places[30:530], 256, rng, places[530:])
+    q = 0.2 if n_checked else 0.0
+    world = World(table[order], 30, 500, settings.subsample_size, 500, 0.5, PROXIMITY, n_checked, q)
+    agent = new_agent(8, hidden_units, rng)
+    novelty, memory = new_novelty(world, agent.theta, 20, 256), new_memory(settings.replay_size)
+    numbers = {**asdict(settings), "optimizer": OPTIMIZERS[settings.optimizer], "intrinsic_reward": True}
+    schedule, learning = (kind(*(numbers[name] for name in kind._fields)) for kind in (Schedule, Learning))
     start = agent.theta.copy()
-    list(train(agent, world, novelty, memory, schedule, learning, 32, np.random.default_rng(7)))
-    twin.train()
+    list(train(Training(agent, world, novelty, memory, schedule, learning), rng))
+    plain = Algorithm1(table[:30], table[30:530], settings, 1, table[530:], q).train()
 
-    order = np.arange(500 - len(twin.memory), 500) % replay_size
-    rows, actions, rewards, next_rows, terminal = (
-        np.array(column) for column in zip(*twin.memory, strict=True)
-    )
-    np.testing.assert_array_equal(memory.rows[order], rows)
-    assert (rows >= len(world.rows) - world.n_checked).any() == bool(checked)
-    np.testing.assert_array_equal(memory.actions[order], actions)
-    np.testing.assert_array_equal(memory.next_rows[order], next_rows)
-    np.testing.assert_array_equal(memory.terminal[order], terminal)
-    np.testing.assert_allclose(memory.rewards[order], rewards, atol=1e-4)
-    np.testing.assert_allclose(agent.theta, twin.theta(), atol=1e-4)  # after 200 learning steps
+    n = len(plain.memory)
+    rows, actions, rewards, next_rows, terminal = zip(*(plain.memory[i] for i in range(n)), strict=True)
+    # Checked rows come after the repeated rows of the compiled world.
+    at = np.r_[np.arange(530), len(world.rows) - n_checked + np.arange(n_checked)]
+    np.testing.assert_array_equal(memory.rows[:n], at[list(rows)])
+    assert (np.array(rows) >= 530).any() == bool(n_checked)
+    np.testing.assert_array_equal(memory.actions[:n], actions)
+    np.testing.assert_array_equal(memory.next_rows[:n], at[list(next_rows)])
+    np.testing.assert_array_equal(memory.terminal[:n], terminal)
+    np.testing.assert_allclose(memory.rewards[:n], rewards, atol=1e-4)
+    theta = np.concatenate([part.ravel() for layer in plain.layers for part in layer])
+    np.testing.assert_allclose(agent.theta, theta, atol=1e-4)  # after 200 learning steps
     assert abs(agent.theta - start).max() > 0.01  # which moved the weights
+
+
+def test_the_reference_has_the_defaults_of_dplan():
+    defaults = DPLAN().get_params()
+    assert asdict(Settings()) == {name: defaults[name] for name in asdict(Settings())}
+
+
+def test_the_reference_scores_as_dplan_does_with_the_same_seed():
+    X = np.random.default_rng(0).random((500, 5)).astype(np.float32)
+    detector = DPLAN(random_state=3, scale=False, **asdict(ONE_FOREST)).fit(X, np.arange(500) < 20)
+    plain = Algorithm1(X[:20], X[20:], ONE_FOREST, random_state=3).train()
+    np.testing.assert_allclose(detector.anomaly_score(X), plain.anomaly_score(X), atol=1e-3)
 
 
 def test_epsilon_decreases_linearly_over_the_warm_up_and_stays():
@@ -93,7 +126,7 @@ def test_the_target_is_zero_until_k_and_synced_exactly_at_k_and_2k():
     agent, novelty, memory = make_agent(world)
     rng = np.random.default_rng(0)
     synced = []
-    episodes = train(agent, world, novelty, memory, schedule, LEARNING, 32, rng)
+    episodes = train(Training(agent, world, novelty, memory, schedule, LEARNING), rng)
     for step, _ in enumerate(episodes, start=1):  # one step an episode
         if step < 200:
             assert not agent.target.any()
@@ -114,7 +147,7 @@ def test_no_weight_moves_in_the_warm_up_and_every_later_step_learns():
     schedule = SHORT._replace(n_steps=120, episode_steps=1, warmup_steps=100)
     before = agent.theta.copy()
     moved = []
-    for _ in train(agent, world, novelty, memory, schedule, LEARNING, 32, rng):
+    for _ in train(Training(agent, world, novelty, memory, schedule, LEARNING), rng):
         moved.append(bool((agent.theta != before).any()))
         before = agent.theta.copy()
     assert moved == [False] * 100 + [True] * 20
@@ -133,7 +166,7 @@ def test_the_combined_reward_adds_the_forests_score_of_the_same_row():
     world = make_world()
     still = SHORT._replace(n_steps=200, warmup_steps=200)  # one forest throughout
     agent, novelty, memory = make_agent(world)
-    list(train(agent, world, novelty, memory, still, LEARNING, 32, np.random.default_rng(0)))
+    list(train(Training(agent, world, novelty, memory, still, LEARNING), np.random.default_rng(0)))
     rows, actions = memory.rows[:200], memory.actions[:200]
     external = np.where(rows < world.n_labelled, np.where(actions == 1, 1, -1), np.where(actions == 1, -1, 0))
     np.testing.assert_allclose(
@@ -156,10 +189,10 @@ def test_targets_are_the_reward_and_the_discounted_value_of_the_next_row():
         store(memory, slot, slot, 1, 0.5, 30, terminal)
     agent.target[:] = agent.theta
     agent.target[-2:] = 5
-    known = np.full(len(world.rows), np.nan, dtype=np.float32)
+    values = np.full(len(world.rows), np.nan, dtype=np.float32)
     slots, actions = np.array([1, 0, 0]), np.empty(3, dtype=np.int64)
     rows, targets = np.empty((3, 6), dtype=np.float32), np.empty(3, dtype=np.float32)
-    fill_batch(agent, world, memory, slots, 0.99, known, rows, actions, targets)
+    fill_batch(agent, world, memory, slots, 0.99, values, Minibatch(rows, actions, targets))
     value = perceptron.outputs(agent.target, agent.sizes, world.rows[30:31]).max()
     future = 0.99 * value
     assert targets.tolist() == pytest.approx(
@@ -195,7 +228,9 @@ def test_the_forest_is_refreshed_every_n_steps_and_not_in_between():
     schedule = SHORT._replace(n_steps=100, episode_steps=1, warmup_steps=0, novelty_update_steps=30)
     changed, frozen = [], None
     rng = np.random.default_rng(0)
-    for step, _ in enumerate(train(agent, world, novelty, memory, schedule, LEARNING, 32, rng), start=1):
+    for step, _ in enumerate(
+        train(Training(agent, world, novelty, memory, schedule, LEARNING), rng), start=1
+    ):
         if frozen is not None and (novelty.frozen != frozen).any():
             changed.append(step)
             np.testing.assert_array_equal(novelty.frozen, agent.theta)

@@ -27,6 +27,7 @@ LEARNING = Learning(
     l2=0.01,
     dropout=0.0,
     optimizer=0,
+    batch_size=32,
 )
 
 

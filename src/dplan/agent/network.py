@@ -40,6 +40,15 @@ class Learning(NamedTuple):
     l2: float
     dropout: float
     optimizer: int
+    batch_size: int
+
+
+class Minibatch(NamedTuple):
+    """Transitions to learn from; y is the target of Q(s, a; θ)."""
+
+    rows: Floats  # s
+    actions: NDArray[np.int64]  # a
+    targets: Floats  # y
 
 
 def new_agent(n_columns: int, hidden_units: tuple[int, ...], rng: np.random.Generator) -> Agent:
@@ -51,24 +60,18 @@ def new_agent(n_columns: int, hidden_units: tuple[int, ...], rng: np.random.Gene
 
 
 @compiled_into_caller
-def target_value(agent: Agent, rows: Floats, row: int, known: Floats) -> float:
-    """Return max_a Q̂(s, a; θ⁻) of a row, and cache it in `known`, which is NaN for rows not needed yet."""
-    if np.isnan(known[row]):
+def target_value(agent: Agent, rows: Floats, row: int, cached: Floats) -> float:
+    """Return max_a Q̂(s, a; θ⁻) of a row, and cache it; values are NaN for rows not needed yet."""
+    if np.isnan(cached[row]):
         values = perceptron.outputs(agent.target, agent.sizes, rows[row : row + 1])
-        known[row] = max(values[0, 0], values[0, 1])
-    return float(known[row])
+        cached[row] = max(values[0, 0], values[0, 1])
+    return float(cached[row])
 
 
 @compiled_into_caller
-def learn(
-    agent: Agent,
-    rows: Floats,
-    actions: NDArray[np.int64],
-    targets: Floats,
-    learning: Learning,
-    rng: np.random.Generator,
-) -> float:
+def learn(agent: Agent, batch: Minibatch, learning: Learning, rng: np.random.Generator) -> float:
     """Take one gradient step on the mean of ½ (y - Q(s, a; θ))², and return that mean."""
+    rows, actions, targets = batch.rows, batch.actions, batch.targets
     passed = perceptron.forward(agent.theta, agent.sizes, rows, learning.dropout, rng)
     values = perceptron.passed_on(passed, agent.sizes, len(agent.sizes) - 2, len(rows))
     slopes = np.zeros(values.shape, dtype=np.float32)

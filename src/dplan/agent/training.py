@@ -1,4 +1,4 @@
-"""Algorithm 1: training DPLAN.
+"""Algorithm 1, compiled: training DPLAN. `dplan.agent.reference` is the same algorithm, plain: read that first.
 
 `train` runs the episodes and `run_steps` the steps between two updates; comments give the algorithm's line numbers.
 Steps are counted from 0 over the whole training, including the warm-up. All random numbers come from one generator
@@ -28,7 +28,7 @@ from dplan.agent.environment import (
     random_unlabelled,
 )
 from dplan.agent.intrinsic import Novelty, intrinsic_reward, refresh
-from dplan.agent.network import Agent, Learning, learn, target_value
+from dplan.agent.network import Agent, Learning, Minibatch, learn, target_value
 
 # θ does not change during the warm-up, so the embedding ψ is computed once and kept if it is no larger than this.
 _KEPT_EMBEDDING_BYTES = 100_000_000
@@ -55,17 +55,37 @@ class Memory(NamedTuple):
     actions: NDArray[np.int8]
     rewards: Floats
     next_rows: NDArray[np.int64]
-    # γ max_a Q̂(s', a; θ⁻), or 0 for a terminal transition; NaN until the transition is first drawn. θ⁻ is constant
+    # γ max_a' Q̂(s', a'; θ⁻), or 0 for a terminal transition; NaN until the transition is first drawn. θ⁻ is constant
     # between updates, so this is computed once per transition instead of once per draw.
     future: Floats
     terminal: NDArray[np.bool_]
 
 
-class Kept(NamedTuple):
-    """An episode's stretch of D^u and, during the warm-up, its embedding, which is constant because θ is."""
+class Training(NamedTuple):
+    """What a training needs: the agent with all that it learns from, and the settings."""
 
-    start: int
-    embedded: Floats  # empty if it is not kept
+    agent: Agent
+    world: World
+    novelty: Novelty
+    memory: Memory
+    schedule: Schedule
+    learning: Learning
+
+
+class Steps(NamedTuple):
+    """Some steps of an episode, in which neither the forest nor the target network changes."""
+
+    begin: int
+    end: int
+    ends_episode: bool  # whether the last one is the episode's last one
+
+
+class Cached(NamedTuple):
+    """What is computed once, because the weights that it depends on stay as they are."""
+
+    values: Floats  # max_a Q̂(s, a; θ⁻) per row, NaN until it is needed: θ⁻ rarely changes
+    stretch_start: int  # of the episode's stretch of D^u
+    stretch: Floats  # its embedding, during the warm-up, when θ is constant; empty if it is not kept
 
 
 class Sums(NamedTuple):
@@ -104,70 +124,45 @@ def new_memory(size: int) -> Memory:
     )
 
 
-def train(
-    agent: Agent,
-    world: World,
-    novelty: Novelty,
-    memory: Memory,
-    schedule: Schedule,
-    learning: Learning,
-    batch_size: int,
-    rng: np.random.Generator,
-) -> Iterator[Episode]:
+def train(training: Training, rng: np.random.Generator) -> Iterator[Episode]:
     """Train the agent in place and yield after each episode; stop iterating to stop training."""
+    agent, world, novelty, memory, schedule, _ = training
     if schedule.intrinsic_reward:
         refresh(novelty, world, agent.theta, agent.sizes, rng)
     nothing = np.empty((0, agent.sizes[-2]), dtype=np.float32)
-    # max_a Q̂(s, a; θ⁻) per row, cached because θ⁻ rarely changes
-    known = np.full(len(world.rows), np.nan, dtype=np.float32)
+    values = np.full(len(world.rows), np.nan, dtype=np.float32)
     if not agent.target.any():
-        known[:] = 0
+        values[:] = 0
     for first_step in range(0, schedule.n_steps, schedule.episode_steps):  # line 4
         n_steps = min(schedule.episode_steps, schedule.n_steps - first_step)
         warming_up = first_step < schedule.warmup_steps
         if first_step == 0 or not warming_up:
             start = draw_stretch(world, rng)
             keeping = warming_up and _keeping_pays(agent, world, schedule)
-            kept = Kept(start, embed_stretch(agent, world, start) if keeping else nothing)
+            cached = Cached(values, start, embed_stretch(agent, world, start) if keeping else nothing)
         row = random_unlabelled(world, rng)  # line 5
         sums = np.zeros(len(Sums._fields))
-        for begin, end in _between_updates(schedule, first_step, first_step + n_steps):
-            row = run_steps(
-                agent,
-                world,
-                novelty,
-                memory,
-                schedule,
-                learning,
-                batch_size,
-                begin,
-                end,
-                end == first_step + n_steps,
-                known,
-                row,
-                kept,
-                sums,
-                rng,
-            )
-            if end == schedule.n_steps:
+        for steps in _between_updates(schedule, first_step, first_step + n_steps):
+            row = run_steps(training, steps, cached, row, sums, rng)
+            if steps.end == schedule.n_steps:
                 break  # updates would only affect later steps
             # Before the first gradient step, the forest was already grown with the current θ.
-            moved = end > schedule.warmup_steps
-            if schedule.intrinsic_reward and moved and end % schedule.novelty_update_steps == 0:
+            moved = steps.end > schedule.warmup_steps
+            if schedule.intrinsic_reward and moved and steps.end % schedule.novelty_update_steps == 0:
                 refresh(novelty, world, agent.theta, agent.sizes, rng)  # line 17
-            if end % schedule.target_update_steps == 0:
+            if steps.end % schedule.target_update_steps == 0:
                 agent.target[:] = agent.theta  # line 18
-                known[:] = np.nan
+                values[:] = np.nan
                 memory.future[~memory.terminal] = np.nan
         yield _summary(Sums(*sums.tolist()), n_steps, epsilon_at(first_step + n_steps, schedule))
 
 
-def _between_updates(schedule: Schedule, begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Split steps into ranges in which neither the forest nor the target network changes."""
+def _between_updates(schedule: Schedule, begin: int, end: int) -> Iterator[Steps]:
+    """Split an episode into steps in which neither the forest nor the target network changes."""
     periods = (schedule.novelty_update_steps, schedule.target_update_steps)
     while begin < end:
         stop = min(end, *(begin - begin % period + period for period in periods))
-        yield begin, stop
+        yield Steps(begin, stop, stop == end)
         begin = stop
 
 
@@ -183,42 +178,39 @@ def _summary(sums: Sums, n_steps: int, epsilon: float) -> Episode:
 
 @compiled_exactly
 def run_steps(
-    agent: Agent,
-    world: World,
-    novelty: Novelty,
-    memory: Memory,
-    schedule: Schedule,
-    learning: Learning,
-    batch_size: int,
-    begin: int,
-    end: int,
-    ends_episode: bool,
-    known: Floats,
+    training: Training,
+    steps: Steps,
+    cached: Cached,
     row: int,
-    kept: Kept,
     sums: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> int:
     """Run some steps from a row, add to the episode's `Sums`, and return the next row."""
-    batch = np.empty((batch_size, world.rows.shape[1]), dtype=np.float32)
-    slots, actions = np.empty(batch_size, dtype=np.int64), np.empty(batch_size, dtype=np.int64)
-    targets = np.empty(batch_size, dtype=np.float32)
-    for step in range(begin, end):  # line 6
+    agent, world, memory = training.agent, training.world, training.memory
+    schedule, learning = training.schedule, training.learning
+    size = learning.batch_size
+    slots = np.empty(size, dtype=np.int64)
+    batch = Minibatch(
+        np.empty((size, world.rows.shape[1]), dtype=np.float32),
+        np.empty(size, dtype=np.int64),
+        np.empty(size, dtype=np.float32),
+    )
+    for step in range(steps.begin, steps.end):  # line 6
         action = select_action(agent, world, row, epsilon_at(step, schedule), rng)  # lines 7 and 8
         still = step < schedule.warmup_steps  # no learning yet, so θ has not changed
-        next_row = next_observation(agent, world, row, action, kept, still, rng)  # lines 9 and 10
+        next_row = next_observation(agent, world, row, action, cached, still, rng)  # lines 9 and 10
         labelled = row < world.n_labelled
         reward = external_reward(labelled, action)
         if schedule.intrinsic_reward and not is_checked(world, row):
-            reward += intrinsic_reward(novelty, world, agent.sizes, row)  # lines 11 and 12
-        terminal = ends_episode and step == end - 1
+            reward += intrinsic_reward(training.novelty, world, agent.sizes, row)  # lines 11 and 12
+        terminal = steps.ends_episode and step == steps.end - 1
         store(memory, step, row, action, reward, next_row, terminal)  # line 13
         fetch_row(world.rows, next_row)
         if not still:
-            for i in range(batch_size):  # line 14
+            for i in range(size):  # line 14
                 slots[i] = int(rng.random() * min(step + 1, len(memory.rows)))
-            fill_batch(agent, world, memory, slots, learning.discount, known, batch, actions, targets)
-            sums[_LOSS] += learn(agent, batch, actions, targets, learning, rng)  # line 16
+            fill_batch(agent, world, memory, slots, learning.discount, cached.values, batch)
+            sums[_LOSS] += learn(agent, batch, learning, rng)  # line 16
             sums[_LEARNED] += 1
         sums[_REWARD] += reward
         sums[_ANOMALOUS] += action == ANOMALOUS
@@ -245,16 +237,16 @@ def select_action(agent: Agent, world: World, row: int, epsilon: float, rng: np.
 
 @compiled_into_caller
 def next_observation(
-    agent: Agent, world: World, row: int, action: int, kept: Kept, still: bool, rng: np.random.Generator
+    agent: Agent, world: World, row: int, action: int, cached: Cached, still: bool, rng: np.random.Generator
 ) -> int:
     """Return the next observation: s' ~ g(s' | s, a; θ^e)."""
-    found, is_window = draw_next(world, kept.start, rng)
+    found, is_window = draw_next(world, cached.stretch_start, rng)
     if not is_window:
         return found
     embedded_row = perceptron.embed(agent.theta, agent.sizes, world.rows[row : row + 1])[0]
-    if still and len(kept.embedded) > 0:
-        first = (found - world.n_labelled - kept.start) % world.n_unlabelled
-        window = kept.embedded[first : first + world.window]
+    if still and len(cached.stretch) > 0:
+        first = (found - world.n_labelled - cached.stretch_start) % world.n_unlabelled
+        window = cached.stretch[first : first + world.window]
     else:
         window = perceptron.embed(agent.theta, agent.sizes, world.rows[found : found + world.window])
     return proximate(world, row, action, found, embedded_row, window)
@@ -304,22 +296,21 @@ def fill_batch(
     memory: Memory,
     slots: NDArray[np.int64],
     discount: float,
-    known: Floats,
-    rows: Floats,
-    actions: NDArray[np.int64],
-    targets: Floats,
+    values: Floats,
+    batch: Minibatch,
 ) -> None:
-    """Write the transitions in these slots, with their targets y, into a minibatch."""
-    n_columns = rows.shape[1]
+    """Write the transitions in these slots, with their targets y = r + γ max_a' Q̂(s', a'; θ⁻), into a minibatch."""
+    rows, n_columns = batch.rows, batch.rows.shape[1]
     for i in range(len(slots)):
         fetch_row(world.rows, memory.rows[slots[i]])
     for i in range(len(slots)):
         slot = slots[i]
-        if np.isnan(memory.future[slot]):
-            memory.future[slot] = discount * target_value(agent, world.rows, memory.next_rows[slot], known)
+        if np.isnan(memory.future[slot]):  # first drawn since θ⁻ changed
+            memory.future[slot] = discount * target_value(agent, world.rows, memory.next_rows[slot], values)
         source = matrix(world.rows, memory.rows[slot] * n_columns, 1, n_columns)[0]
         copy = matrix(rows, i * n_columns, 1, n_columns)[0]
         for column in range(n_columns):
             copy[column] = source[column]
-        actions[i] = memory.actions[slot]
-        targets[i] = memory.rewards[slot] + memory.future[slot]  # line 15
+        batch.actions[i] = memory.actions[slot]
+        # line 15: y = r + γ max_a' Q̂(s', a'; θ⁻), where `future` is the second term, or 0 at the end of an episode
+        batch.targets[i] = memory.rewards[slot] + memory.future[slot]

@@ -13,7 +13,7 @@ from dplan._kernels.scaling import no_scale
 from dplan.agent.environment import ANOMALOUS, SAMPLERS, STRETCH_ROWS, UNIFORM_ROWS, World, ring_order
 from dplan.agent.intrinsic import FEATURES, SCALINGS, new_novelty
 from dplan.agent.network import N_ACTIONS, OPTIMIZERS, Learning, new_agent
-from dplan.agent.training import Schedule, new_memory, train
+from dplan.agent.training import Schedule, Training, new_memory, train
 from dplan.detectors._checks import (
     check_choice,
     check_flag,
@@ -307,9 +307,8 @@ class DPLAN(ContinuingDetector):
         )
         memory = new_memory(int(min(self.replay_size, schedule.n_steps)))
         self.weights_, self.layer_sizes_ = agent.theta, agent.sizes
-        for episode in train(
-            agent, world, novelty, memory, schedule, Learning(**self._as(Learning)), int(self.batch_size), rng
-        ):
+        training = Training(agent, world, novelty, memory, schedule, Learning(**self._as(Learning)))
+        for episode in train(training, rng):
             if self._record(**episode._asdict()):
                 break
 
