@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 import dplan
 from dplan.datasets import load, scenario
 from dplan.datasets.registry import scenarios
-from dplan.detectors._members import EXPLORERS, shares_of_kinds
+from dplan.detectors.ensemble.members import EXPLORERS, shares_of_kinds
 from dplan.metrics import RankedScores
 from experiments.data import adgym, keel
 from experiments.ensemble import recording
@@ -32,11 +32,9 @@ RECORDS = recording.RECORDS / "members.jsonl"
 Scores = NDArray[np.float64]
 
 
-class OneRound(dplan.DPLANEnsemble):
-    """An ensemble whose randomised trees learn from all unlabelled rows."""
-
-    def _cleaned(self, verdicts: Any, exploring: Any, *_: Any) -> NDArray[np.int64]:
-        return np.arange(len(exploring.result().reference))
+def everything(rows: Any, exploring: Any, *_: Any) -> NDArray[np.int64]:
+    """Let the randomised trees of an ensemble learn from all unlabelled rows."""
+    return np.arange(len(exploring.result().reference))
 
 
 def tasks() -> Iterator[tuple[str, str, int, int, Any]]:
@@ -122,14 +120,15 @@ def measure() -> None:
         with threadpool_limits(1):
             detector = dplan.DPLANEnsemble(random_state=seed).fit(task.X, task.y)
             members = detector._member_scores(detector._arrange(np.ascontiguousarray(task.X_test)))
-            once = OneRound(random_state=seed).fit(task.X, task.y).anomaly_score(task.X_test)
-            with patch("dplan.detectors._members.column_quantiles", lambda rows: rows[:0]):
+            with patch("dplan.detectors.ensemble.training.cleaned", everything):
+                once = dplan.DPLANEnsemble(random_state=seed).fit(task.X, task.y)
+            with patch("dplan.detectors.ensemble.members.column_quantiles", lambda rows: rows[:0]):
                 unranked = dplan.DPLANEnsemble(random_state=seed).fit(task.X, task.y)
         trust = float(detector.member_weights_[-2:].sum()) / detector.exploration
         place = {"collection": collection, "table": table, "seed": seed, "labels": n_labels}
         found = [
             *arms(members, n_labels, trust, detector.exploration),
-            ("without a first round of trees", once),
+            ("without a first round of trees", once.anomaly_score(task.X_test)),
             ("neighbours without ranks", unranked.anomaly_score(task.X_test)),
         ]
         recording.add(RECORDS, [{**place, "arm": name, **measured(task, scores)} for name, scores in found])

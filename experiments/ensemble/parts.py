@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ import dplan
 from dplan._kernels import perceptron
 from dplan.datasets import Task, load, scenario
 from dplan.datasets.registry import scenarios
+from dplan.detectors.ensemble.training import network_agent
 from experiments.cells import metrics
 from experiments.ensemble import recording
 from experiments.suites import PAPER_DATASETS
@@ -87,13 +89,11 @@ def agents(task: Task, seed: int) -> Iterator[Arm]:
             yield (f"{name}, score Q¹ - Q⁰", (values[:, 1] - values[:, 0]).astype(np.float64))
 
 
-class RawReward(dplan.DPLANEnsemble):
-    """Exploration inside the reward: the network agents' forests see the raw features."""
-
-    def _agent(self, *arguments: Any) -> dplan.DPLAN:
-        agent = super()._agent(*arguments)
-        agent.novelty_features = "raw"
-        return agent
+def raw_reward(*arguments: Any) -> dplan.DPLAN:
+    """Explore inside the reward: return a network agent whose forest sees the raw features."""
+    agent = network_agent(*arguments)
+    agent.novelty_features = "raw"
+    return agent
 
 
 def ensembles(task: Task, seed: int) -> Iterator[Arm]:
@@ -148,7 +148,8 @@ def ensembles(task: Task, seed: int) -> Iterator[Arm]:
     for name, changes in others.items():
         other = dplan.DPLANEnsemble(**changes, n_jobs=-1, random_state=seed).fit(task.X, task.y)
         yield (name, other.anomaly_score(task.X_test))
-    inside = RawReward(random_state=seed).fit(task.X, task.y)
+    with patch("dplan.detectors.ensemble.training.network_agent", raw_reward):
+        inside = dplan.DPLANEnsemble(random_state=seed).fit(task.X, task.y)
     yield ("raw features inside the reward too", inside.anomaly_score(task.X_test))
     members = inside._member_scores(inside._arrange(task.X_test))
     yield ("raw features inside the reward, no explorers", members[:, :-2] @ inside.member_weights_[:-2])

@@ -28,7 +28,7 @@ from dplan.agent.environment import (
 )
 from dplan.agent.intrinsic import RESCALING_ROWS, rescale
 from dplan.detectors._checks import check_choice, check_flag, check_integer, check_labels, check_number
-from dplan.detectors._verdicts import checked_share
+from dplan.detectors._rows import checked_share
 
 try:
     import gymnasium

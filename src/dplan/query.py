@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.scaling import arrange, column_scale
 from dplan.detectors._checks import as_generator, check_flag, check_integer, check_labels, check_number
-from dplan.detectors._isolation import raw_isolation_scores
+from dplan.detectors._rows import raw_isolation_scores
 
 __all__ = [
     "BATCH",

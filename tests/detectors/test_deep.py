@@ -6,8 +6,7 @@ from scipy.stats import chisquare
 from sklearn.base import clone
 
 import dplan
-from dplan.detectors._deep import DeepDetector, clip_by_norm
-from dplan.detectors._minibatches import HalfAndHalf, WeightedChoice, weighted_mean
+from dplan.detectors._deep import DeepDetector, HalfAndHalf, WeightedChoice, clip_by_norm, weighted_mean
 
 DEEP = [
     dplan.DevNet(),

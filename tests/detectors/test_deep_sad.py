@@ -3,7 +3,7 @@ import pytest
 
 from dplan import DeepSAD, NoLabelsWarning
 from dplan._kernels import perceptron
-from dplan.detectors._minibatches import weighted_mean
+from dplan.detectors._deep import weighted_mean
 from dplan.detectors.deep_sad import sphere_loss
 from tests.detectors import gradients
 

@@ -3,8 +3,7 @@ from sklearn.metrics import average_precision_score
 
 from dplan import DevNet
 from dplan._kernels import perceptron
-from dplan.detectors._deep import clipped_rmsprop, new_network, train
-from dplan.detectors._minibatches import HalfAndHalf, weighted_mean
+from dplan.detectors._deep import HalfAndHalf, clipped_rmsprop, new_network, train, weighted_mean
 from dplan.detectors.devnet import deviation_loss
 from tests.detectors import gradients
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dplan import DUA, NoLabelsWarning
-from dplan.detectors._isolation import raw_isolation_scores
+from dplan.detectors._rows import Labelling, raw_isolation_scores
 from dplan.detectors.dua import PAPER_SHARES
 
 
@@ -17,7 +17,7 @@ def table():
 
 def parts(table, **parameters):
     detector = DUA(random_state=0, n_epochs=1, **parameters).fit(*table)
-    return detector, *detector._parts(*table, np.random.default_rng(0))
+    return detector, *detector._parts(table[0], Labelling(table[1]), np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(

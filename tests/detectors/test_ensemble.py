@@ -12,16 +12,17 @@ from dplan import DPLANEnsemble
 from dplan._kernels import perceptron
 from dplan._kernels.neighbours import sample_sizes, spread_out
 from dplan._kernels.trees import sum_of_leaves, sums_of_leaves
-from dplan.detectors._fitted_ensemble import stack_networks, unstack_networks
-from dplan.detectors._members import (
+from dplan.detectors._rows import balanced_weights
+from dplan.detectors.ensemble import training
+from dplan.detectors.ensemble.fitted import network_agents, stack_networks, unstack_networks
+from dplan.detectors.ensemble.learners import randomised_trees
+from dplan.detectors.ensemble.members import (
     agent_weights,
     member_weights,
     separation,
     shares_of_kinds,
     standardised,
 )
-from dplan.detectors._tree_agents import randomised_trees
-from dplan.detectors._verdicts import balanced_weights
 
 FEW = {"n_steps": 3000, "warmup_steps": 1000, "n_rounds": 20, "n_trees": 30, "random_state": 0}
 
@@ -311,7 +312,7 @@ def test_a_stopped_fit_can_score_and_be_saved(n_members, tmp_path):
     assert len(again.member_weights_) == 3 * 5 + 2
 
 
-def test_hidden_anomalies_do_not_teach_that_they_are_normal():
+def test_hidden_anomalies_do_not_teach_that_they_are_normal(monkeypatch):
     """Of the rows that are like known anomalies, few are left for the randomised trees of the second round."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1500, 6)).astype(np.float32)
@@ -319,14 +320,14 @@ def test_hidden_anomalies_do_not_teach_that_they_are_normal():
     labels = np.zeros(1500, dtype=int)
     labels[:20] = 1
     detector, seen = DPLANEnsemble(**FEW), []
-    cleaned = detector._cleaned
+    cleaned = training.cleaned
 
-    def remember(verdicts, exploring, *more):
-        rows = cleaned(verdicts, exploring, *more)
+    def remember(chosen, exploring, *more):
+        rows = cleaned(chosen, exploring, *more)
         seen.append((exploring.result().reference[:, :6], rows))
         return rows
 
-    detector._cleaned = remember
+    monkeypatch.setattr(training, "cleaned", remember)
     detector.fit(X, labels)
     ((reference, kept),) = seen
     hidden = {row.tobytes() for row in detector._arrange(X[:400])}
@@ -397,7 +398,7 @@ def test_a_failed_partial_fit_leaves_the_detector_unchanged(monkeypatch):
     def fails(*_):
         raise MemoryError("no room")
 
-    monkeypatch.setattr(DPLANEnsemble, "_member", fails)
+    monkeypatch.setattr(training, "train_agent", fails)
     with pytest.raises(MemoryError, match="no room"):
         detector.partial_fit(X[::2], later[::2])
     np.testing.assert_array_equal(detector.anomaly_score(X), before)
@@ -406,10 +407,10 @@ def test_a_failed_partial_fit_leaves_the_detector_unchanged(monkeypatch):
 def test_network_agents_continue_from_their_weights():
     X, y, later = second_kind()
     fitted = DPLANEnsemble(**FEW, n_agents=1).fit(X, y)
-    before = fitted._agents()
+    before = network_agents(fitted._fitted())
     short = {"n_steps": 20, "warmup_steps": 10}  # too short to get far
-    after = fitted.set_params(**short).partial_fit(X, later)._agents()
-    anew = DPLANEnsemble(**{**FEW, **short}, n_agents=1).fit(X, later)._agents()
+    after = network_agents(fitted.set_params(**short).partial_fit(X, later)._fitted())
+    anew = network_agents(DPLANEnsemble(**{**FEW, **short}, n_agents=1).fit(X, later)._fitted())
     for old, going_on, new in zip(before, after, anew, strict=True):
         assert 0 < np.abs(going_on - old).max() < 0.3 * np.abs(new - old).max()
 

@@ -3,6 +3,9 @@
 ``docs/adding-a-detector.md`` shows how to write a detector.
 """
 
+import inspect
+import logging
+import re
 import sys
 import time
 from abc import abstractmethod
@@ -25,19 +28,17 @@ from dplan.detectors._checks import (
     check_flag,
     check_not_diverged,
     check_number,
-    read_verdicts,
 )
-from dplan.detectors._docstrings import with_common_parameters
-from dplan.detectors._logging import report
-from dplan.detectors._percentiles import SHARES, percentiles, reference_rows
+from dplan.detectors._rows import SHARES, Indices, Labelling, percentiles, read_labelling, reference_rows
 from dplan.detectors._saving import COLUMNS, Array, Field, Number, save
 from dplan.detectors._terms import MemberKind as MemberKind
 from dplan.detectors._terms import ScoreTerm, Term
 from dplan.exceptions import NonFiniteScoreError
 
 Callback = Callable[[Any, Mapping[str, float]], bool | None]
-Indices = NDArray[np.int64]
-Training = Callable[[NDArray[np.floating], Indices, np.random.Generator], Indices | None]
+Training = Callable[[NDArray[np.floating], Labelling, np.random.Generator], Indices | None]
+
+logger = logging.getLogger("dplan")
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
@@ -46,7 +47,22 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     """A scikit-learn outlier detector that may learn from labelled anomalies.
 
     Subclasses declare their own parameters like the fields of a dataclass, list their fitted attributes in `_saved`,
-    and implement `_check_parameters`, `_fit` and `_score`. Everything else has a default that they may override.
+    and implement `_check_parameters`, `_fit` and `_score`. Everything else has a default that they may override. The
+    following parameters are added to the docstrings of those that do not describe them.
+
+    Parameters
+    ----------
+    scale : bool, default=True
+        Scale every column to [0, 1] using the training rows.
+    contamination : float, default=0.02
+        Fraction of rows like the unlabelled ones that `predict` reports as anomalies. Only affects the threshold.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed. The same seed gives bit-identical results.
+    callback : callable or None, default=None
+        Called after each {round_name} as ``callback(detector, metrics)``. The detector can already score rows;
+        `metrics` is the latest entry of `history_`. If it returns True, training stops.
+    verbose : int, default=0
+        If non-zero, print one line per {round_name}, or log it if the logger "dplan" is set up.
     """
 
     uses_labels = True
@@ -62,8 +78,6 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     }
     # Old name: new name, of parameters and fitted attributes in older files.
     _renamed: ClassVar[Mapping[str, str]] = {}
-    # Confidence in the verdict of each training row, only while fitting; None if all verdicts count the same.
-    _confidence: ClassVar[NDArray[np.float64] | None] = None
 
     scale: bool = True
     contamination: float = 0.02
@@ -75,18 +89,17 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         """Make the constructor from the annotated fields, and document the parameters that all detectors have."""
         super().__init_subclass__(**options)
         dataclass(kw_only=True, eq=False, repr=False)(cls)
-        cls.__doc__ = with_common_parameters(cls.__doc__, cls.round_name)
+        cls.__doc__ = _with_common_parameters(cls.__doc__, cls.round_name)
 
     @abstractmethod
     def _check_parameters(self) -> None:
         """Raise if a parameter of the subclass is invalid."""
 
     @abstractmethod
-    def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> Indices | None:
+    def _fit(self, X: NDArray[np.floating], labelling: Labelling, rng: np.random.Generator) -> Indices | None:
         """Fit; call `self._arrange` for scaled float32 rows and `self._record` after each round.
 
-        Labels are as in `fit`, and `self._confidence_in` returns the confidence in them. There is at least one
-        unlabelled row.
+        There is at least one unlabelled row.
 
         If the detector stores rows and measures distances to them, return their indices: a stored row has a distance
         of zero to itself, so threshold and percentiles must not come from these rows.
@@ -149,13 +162,13 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         """
         rng = self._checked_rng()
         table = self._validated(X, ensure_min_samples=2)
-        labels = self._read_verdicts(y, sample_weight, len(table))
+        labelling = read_labelling(y, sample_weight, len(table), type(self).__name__, self.uses_labels)
         self.column_low_, self.column_inverse_ = (
             column_scale(table) if self.scale else no_scale(table.shape[1])
         )
         self.history_: dict[str, list[float]] = {}
         self._started = time.perf_counter()
-        self._run(self._fit, table, labels, rng)
+        self._run(self._fit, table, labelling, rng)
         return self
 
     def fit_predict(
@@ -286,27 +299,13 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
             table: NDArray[np.floating] = validate_data(self, X, dtype=[np.float64, np.float32], **checks)
         return table
 
-    def _read_verdicts(self, y: ArrayLike | None, sample_weight: ArrayLike | None, n_rows: int) -> Indices:
-        """Return the labels to learn from, and keep the confidence in them."""
-        labels, confidence = read_verdicts(y, sample_weight, n_rows, type(self).__name__, self.uses_labels)
-        if confidence is not None:
-            self._confidence = confidence  # type: ignore[misc]
-        return labels
-
-    def _confidence_in(self, rows: Indices) -> NDArray[np.float64]:
-        """Return the confidence in the verdicts of training rows, 1 for rows without one."""
-        return np.ones(len(rows)) if self._confidence is None else self._confidence[rows]
-
     def _run(
-        self, train: Training, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator
+        self, train: Training, X: NDArray[np.floating], labelling: Labelling, rng: np.random.Generator
     ) -> None:
         """Train, and set threshold and percentiles."""
-        try:
-            with single_threaded_blas():
-                kept = train(X, labels, rng)
-        finally:
-            self.__dict__.pop("_confidence", None)
-        self._set_threshold(X, np.flatnonzero(labels <= 0), kept, rng)
+        with single_threaded_blas():
+            kept = train(X, labelling, rng)
+        self._set_threshold(X, labelling.normal, kept, rng)
 
     def _arrange(self, X: NDArray[np.floating], order: NDArray[np.int64] | None = None) -> Floats:
         return arrange(X, order, self.column_low_, self.column_inverse_)
@@ -319,7 +318,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         if self.verbose:
             listed = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
             n_rounds = len(self.history_["seconds"])
-            report(f"{type(self).__name__}: {self.round_name} {n_rounds}: {listed}")
+            _report(f"{type(self).__name__}: {self.round_name} {n_rounds}: {listed}")
         return self.callback is not None and bool(self.callback(self, metrics))
 
     def _set_threshold(
@@ -340,3 +339,28 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         """Return the percentiles of anomaly scores."""
         check_is_fitted(self, "offset_")
         return percentiles(scores, self.score_quantiles_)
+
+
+def _with_common_parameters(doc: str | None, round_name: str) -> str | None:
+    """Add the parameters of `Detector` that the Parameters section of a docstring does not describe itself."""
+    head, heading, rest = inspect.cleandoc(doc or "").partition("Parameters\n----------\n")
+    if not heading:
+        return doc
+    own, *others = re.split(r"\n\n(?=\w+\n---)", rest, maxsplit=1)
+    common = (
+        inspect.cleandoc(Detector.__doc__ or "").partition(heading)[2].replace("{round_name}", round_name)
+    )
+    missing = [
+        entry
+        for entry in re.split(r"\n(?=\w+ :)", common)
+        if not re.search(rf"(?m)^{entry.partition(' ')[0]} :", own)
+    ]
+    return "\n\n".join([head + heading + "\n".join([own.rstrip(), *missing]), *others])
+
+
+def _report(line: str) -> None:
+    """Log a line, or print it if the logger has no handler: the user asked for output."""
+    if logger.hasHandlers() and logger.isEnabledFor(logging.INFO):
+        logger.info(line)
+    else:
+        print(line, flush=True)  # noqa: T201

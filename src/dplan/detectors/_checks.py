@@ -1,7 +1,6 @@
 """Validation of parameters and labels. Every error says what was found and what to do."""
 
 import numbers
-import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
-
-from dplan.exceptions import NoLabelsWarning
 
 _WHAT_Y_MEANS = (
     "y must be 0 for unlabelled rows, k >= 1 for labelled anomalies of class k and -1 for checked normal rows"
@@ -219,48 +216,6 @@ def _numbers_or_text(values: NDArray[Any]) -> NDArray[Any]:
     if all(isinstance(value, numbers.Real) for value in values):
         return values.astype(np.float64)
     return values.astype(str)
-
-
-def usable_labels(labels: NDArray[np.int64], detector: str, needed: bool) -> NDArray[np.int64]:
-    """Return labels to learn from; warn if they contain no anomaly or nothing else.
-
-    Labelling every row is only a warning because scikit-learn's estimator checks require that such a y is accepted.
-    If there are no unlabelled rows, or too few to find pseudo-anomalies among them, the checked normal rows count as
-    unlabelled.
-    """
-    known = labels > 0
-    if np.count_nonzero(labels == 0) < (1 if known.any() else 2):
-        labels = np.maximum(labels, 0)
-    if known.any() != known.all() or not (known.any() or needed):
-        return labels
-    if known.all():
-        found = f"y labels all {len(labels)} rows as anomalies, so there are no other rows to compare with"
-        advice = "Add unlabelled rows to X, with 0 in y"
-    else:
-        found = "y labels no row as an anomaly"
-        advice = "Set y to k >= 1 for known anomalies"
-    warnings.warn(
-        f"{found}; {detector} falls back to an unsupervised ranking. {advice}.", NoLabelsWarning, stacklevel=5
-    )
-    return np.minimum(labels, 0)
-
-
-def read_verdicts(
-    y: Any, sample_weight: Any, n_rows: int, detector: str, needed: bool
-) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Return usable labels and the confidence in each, 1 for unlabelled rows; None if all verdicts count the same.
-
-    Examples
-    --------
-    >>> read_verdicts([0, 1, -1, 1], [5, 1, 0.5, 0], 4, "DPLAN", needed=True)
-    (array([ 0,  1, -1,  0]), array([1. , 1. , 0.5, 1. ]))
-    """
-    labels, weights = check_labels(y, n_rows), check_confidence(sample_weight, n_rows)
-    if weights is None:
-        return usable_labels(labels, detector, needed), None
-    labels = usable_labels(np.where(weights > 0, labels, 0), detector, needed)
-    confidence = np.where(labels != 0, weights, 1.0)
-    return labels, confidence if len(np.unique(weights[labels != 0])) > 1 else None
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

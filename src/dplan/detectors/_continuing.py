@@ -7,14 +7,17 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dplan.detectors._base import Detector, Indices
+from dplan.detectors._base import Detector
+from dplan.detectors._rows import Indices, Labelling, read_labelling
 
 
 class ContinuingDetector(Detector):
     """A detector with `partial_fit`; subclasses implement `_resume`."""
 
     @abstractmethod
-    def _resume(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> Indices | None:
+    def _resume(
+        self, X: NDArray[np.floating], labelling: Labelling, rng: np.random.Generator
+    ) -> Indices | None:
         """Like `_fit`, but continue from the fitted state."""
 
     @abstractmethod
@@ -47,7 +50,7 @@ class ContinuingDetector(Detector):
         rng = self._checked_rng()
         self._check_can_continue()
         table = self._validated(X, ensure_min_samples=2, reset=False)
-        labels = self._read_verdicts(y, sample_weight, len(table))
+        labelling = read_labelling(y, sample_weight, len(table), type(self).__name__, self.uses_labels)
         self._started = time.perf_counter() - (self.history_.get("seconds") or [0.0])[-1]
-        self._run(self._resume, table, labels, rng)
+        self._run(self._resume, table, labelling, rng)
         return self

@@ -14,11 +14,9 @@ from dplan._kernels.product import affine
 from dplan._kernels.trees import Trees, join_trees, one_tree, sum_of_leaves
 from dplan.detectors._base import Detector
 from dplan.detectors._checks import check_choice, check_integer, check_number
-from dplan.detectors._isolation import labelled_or_pseudo_anomalies
-from dplan.detectors._minibatches import Indices
+from dplan.detectors._rows import Labelling, balanced_weights, labelled_or_pseudo_anomalies
 from dplan.detectors._saving import COLUMNS, Array, Number, TreeArrays, same
 from dplan.detectors._terms import ConstantTerm, LinearTerm, Term, TreesTerm
-from dplan.detectors._verdicts import balanced_weights
 
 ENGINES = ("scikit-learn", "catboost")
 
@@ -27,17 +25,17 @@ class Classifier(Detector):
     """A detector that learns to tell anomalies from all other rows."""
 
     def _task(
-        self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator
+        self, X: NDArray[np.floating], labelling: Labelling, rng: np.random.Generator
     ) -> tuple[Floats, NDArray[np.bool_], NDArray[np.float64] | None]:
         """Return all rows, scaled, which of them are anomalies, and their weights if there are verdicts to weigh."""
         rows = self._arrange(X)
-        anomalies = labelled_or_pseudo_anomalies(rows, labels, rng)[0]
+        anomalies = labelled_or_pseudo_anomalies(rows, labelling, rng)[0]
         anomalous = np.zeros(len(X), dtype=bool)
         anomalous[anomalies] = True
-        checked = np.flatnonzero(labels < 0)
-        if len(checked) == 0 and self._confidence is None:
+        checked = labelling.checked
+        if len(checked) == 0 and labelling.confidence is None:
             return rows, anomalous, None
-        confidences = (self._confidence_in(rows) for rows in (anomalies, checked))
+        confidences = (labelling.confidence_in(rows) for rows in (anomalies, checked))
         return rows, anomalous, balanced_weights(len(X), anomalies, checked, *confidences)
 
 
@@ -99,10 +97,10 @@ class LogisticBaseline(Classifier):
         check_number("C", self.C, "(0, inf)")
         check_integer("max_iter", self.max_iter, minimum=1)
 
-    def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
+    def _fit(self, X: NDArray[np.floating], labelling: Labelling, rng: np.random.Generator) -> None:
         from sklearn.linear_model import LogisticRegression  # here, because scoring does not need it
 
-        rows, anomalous, weights = self._task(X, labels, rng)
+        rows, anomalous, weights = self._task(X, labelling, rng)
         class_weight = "balanced" if weights is None else None  # the weights are balanced already
         model = LogisticRegression(C=float(self.C), class_weight=class_weight, max_iter=int(self.max_iter))
         with warnings.catch_warnings():
@@ -187,8 +185,8 @@ class BoostedBaseline(Classifier):
         check_number("learning_rate", self.learning_rate, "(0, inf)")
         check_number("l2", self.l2, "[0, inf)")
 
-    def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
-        rows, anomalous, weights = self._task(X, labels, rng)
+    def _fit(self, X: NDArray[np.floating], labelling: Labelling, rng: np.random.Generator) -> None:
+        rows, anomalous, weights = self._task(X, labelling, rng)
         seed = int(rng.integers(2**31))
         if self.engine == "catboost":
             self.booster_ = catboost_model(

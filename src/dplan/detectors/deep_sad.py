@@ -12,8 +12,8 @@ from dplan._kernels.compile import compiled
 from dplan._kernels.neighbours import mean_nearest_distance
 from dplan._kernels.perceptron import Floats, Sizes
 from dplan.detectors._checks import check_choice, check_hidden_units, check_number
-from dplan.detectors._deep import DeepDetector, Network, new_network
-from dplan.detectors._minibatches import HalfAndHalf, Indices, weighted_mean
+from dplan.detectors._deep import DeepDetector, HalfAndHalf, Network, new_network, weighted_mean
+from dplan.detectors._rows import Indices, Labelling
 from dplan.detectors._saving import Array, same
 from dplan.detectors._terms import ScoreTerm, Term
 
@@ -94,11 +94,11 @@ class DeepSAD(DeepDetector):
         check_choice("loss", self.loss, LOSSES)
         check_number("margin", self.margin, "(0, inf)")
 
-    def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
-        rows, labelled, normal = self._parts(X, labels, rng)
+    def _fit(self, X: NDArray[np.floating], labelling: Labelling, rng: np.random.Generator) -> None:
+        rows, labelled, normal = self._parts(X, labelling, rng)
         sampler = HalfAndHalf(rows, labelled, normal, int(self.batch_size), rng)
         network = without_biases(X.shape[1], check_hidden_units(self.hidden_units), float(self.l2), rng)
-        self.centre_ = centre = first_centre(network, rows, np.flatnonzero(labels == 0))
+        self.centre_ = centre = first_centre(network, rows, labelling.unlabelled)
         margin, inverse = float(self.margin), LOSSES[self.loss]
         # The margin loss is the mean over D^u plus the mean over D^a, and each is half of a minibatch.
         factor = np.float32(2 if len(labelled) and not inverse else 1)
@@ -109,8 +109,8 @@ class DeepSAD(DeepDetector):
 
         self._learn(network, sampler, loss)
 
-    def _split(self, rows: Floats, labels: Indices, rng: np.random.Generator) -> tuple[Indices, Indices]:
-        return np.flatnonzero(labels > 0), np.flatnonzero(labels == 0)  # it needs no pseudo-anomalies
+    def _split(self, rows: Floats, labelling: Labelling, rng: np.random.Generator) -> tuple[Indices, Indices]:
+        return labelling.anomalies, labelling.unlabelled  # it needs no pseudo-anomalies
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
         represented = product.represent(self.weights_, self.layer_sizes_, rows)

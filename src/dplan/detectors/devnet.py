@@ -7,8 +7,8 @@ from dplan._kernels import perceptron, product
 from dplan._kernels.compile import compiled
 from dplan._kernels.perceptron import Floats
 from dplan.detectors._checks import check_hidden_units, check_number
-from dplan.detectors._deep import DeepDetector, new_network
-from dplan.detectors._minibatches import HalfAndHalf, Indices, weighted_mean
+from dplan.detectors._deep import DeepDetector, HalfAndHalf, new_network, weighted_mean
+from dplan.detectors._rows import Labelling
 
 _PRIOR_DRAWS = 5_000  # number of reference scores drawn from N(0, 1)
 
@@ -74,8 +74,8 @@ class DevNet(DeepDetector):
         super()._check_parameters()
         check_number("margin", self.margin, "(0, inf)")
 
-    def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
-        sampler = HalfAndHalf(*self._parts(X, labels, rng), int(self.batch_size), rng)
+    def _fit(self, X: NDArray[np.floating], labelling: Labelling, rng: np.random.Generator) -> None:
+        sampler = HalfAndHalf(*self._parts(X, labelling, rng), int(self.batch_size), rng)
         prior = rng.standard_normal(_PRIOR_DRAWS)
         mean, deviation, margin = prior.mean(), prior.std(), float(self.margin)
 

@@ -22,9 +22,9 @@ from dplan.detectors._checks import (
     check_number,
 )
 from dplan.detectors._continuing import ContinuingDetector
+from dplan.detectors._rows import Labelling, repeated
 from dplan.detectors._saving import NETWORK, check_network
 from dplan.detectors._terms import NetworkTerm, Term
-from dplan.detectors._verdicts import checked_share, repeated
 
 _COUNTS = {
     "n_steps": 1,
@@ -236,16 +236,16 @@ class DPLAN(ContinuingDetector):
         check_choice("novelty_features", self.novelty_features, FEATURES)
         check_choice("novelty_scaling", self.novelty_scaling, SCALINGS)
 
-    def _fit(self, X: NDArray[np.floating], labels: NDArray[np.int64], rng: np.random.Generator) -> None:
-        self._train(X, labels, rng)
+    def _fit(self, X: NDArray[np.floating], labelling: Labelling, rng: np.random.Generator) -> None:
+        self._train(X, labelling, rng)
 
-    def _resume(self, X: NDArray[np.floating], labels: NDArray[np.int64], rng: np.random.Generator) -> None:
-        self._train(X, labels, rng, self.weights_)
+    def _resume(self, X: NDArray[np.floating], labelling: Labelling, rng: np.random.Generator) -> None:
+        self._train(X, labelling, rng, self.weights_)
 
     def _train_on_scaled(
         self,
         rows: Floats,
-        labels: NDArray[np.int64],
+        labelling: Labelling,
         rng: np.random.Generator,
         weights: Floats | None = None,
     ) -> None:
@@ -254,23 +254,20 @@ class DPLAN(ContinuingDetector):
         self.column_low_, self.column_inverse_ = no_scale(rows.shape[1])
         self.history_ = {}
         self._started = time.perf_counter()
-        self._train(rows, labels, rng, weights)
+        self._train(rows, labelling, rng, weights)
 
     def _train(
         self,
         X: NDArray[np.floating],
-        labels: NDArray[np.int64],
+        labelling: Labelling,
         rng: np.random.Generator,
         weights: Floats | None = None,
     ) -> None:
         """Train a new agent, or continue from the given weights."""
-        labelled, unlabelled, checked = (
-            np.flatnonzero(found) for found in (labels > 0, labels == 0, labels < 0)
-        )
-        confidence, in_checked = self._confidence_in(labelled), self._confidence_in(checked)
+        labelled, unlabelled, checked = labelling.anomalies, labelling.unlabelled, labelling.checked
         p = float(self.labelled_probability) if len(labelled) else 0.0
-        checked_probability = (1 - p) * checked_share(confidence, in_checked)
-        labelled, checked = repeated(labelled, confidence), repeated(checked, in_checked)
+        checked_probability = (1 - p) * labelling.checked_share(labelled)
+        labelled, checked = (repeated(rows, labelling.confidence_in(rows)) for rows in (labelled, checked))
         n_unlabelled = len(unlabelled)
         if self.sampler == "uniform":
             n_unlabelled = int(min(n_unlabelled, max(UNIFORM_ROWS, self.n_steps)))

@@ -4,8 +4,7 @@ import numpy as np
 
 from dplan._kernels.perceptron import Floats
 from dplan.detectors._checks import check_number
-from dplan.detectors._isolation import split_most_isolated
-from dplan.detectors._minibatches import Indices
+from dplan.detectors._rows import Indices, Labelling, split_most_isolated
 from dplan.detectors._saving import Array
 from dplan.detectors.devnet import DevNet
 
@@ -77,9 +76,9 @@ class DUA(DevNet):
         super()._check_parameters()
         check_number("pseudo_share", self.pseudo_share, "(0, 1)")
 
-    def _split(self, rows: Floats, labels: Indices, rng: np.random.Generator) -> tuple[Indices, Indices]:
-        labelled, unlabelled = super()._split(rows, labels, rng)
-        if not (labels > 0).any():
+    def _split(self, rows: Floats, labelling: Labelling, rng: np.random.Generator) -> tuple[Indices, Indices]:
+        labelled, unlabelled = super()._split(rows, labelling, rng)
+        if len(labelling.anomalies) == 0:
             self.pseudo_anomalies_ = labelled
             return labelled, unlabelled
         count = max(1, round(self.pseudo_share * len(unlabelled)))

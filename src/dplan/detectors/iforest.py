@@ -12,7 +12,7 @@ from dplan._kernels.perceptron import Floats
 from dplan._kernels.trees import Trees, depth_of_nodes, isolation, join_trees, one_tree
 from dplan.detectors._base import Detector
 from dplan.detectors._checks import check_integer
-from dplan.detectors._minibatches import Indices
+from dplan.detectors._rows import Labelling
 from dplan.detectors._saving import Number, TreeArrays
 from dplan.detectors._terms import ForestTerm, Term
 
@@ -69,8 +69,8 @@ class IForest(Detector):
         check_integer("n_estimators", self.n_estimators, minimum=1)
         check_integer("max_samples", self.max_samples, minimum=2)
 
-    def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
-        rows = self._arrange(X, np.flatnonzero(labels <= 0))
+    def _fit(self, X: NDArray[np.floating], labelling: Labelling, rng: np.random.Generator) -> None:
+        rows = self._arrange(X, labelling.normal)
         forest = IsolationForest(
             n_estimators=int(self.n_estimators),
             max_samples=min(int(self.max_samples), len(rows)),

@@ -9,8 +9,8 @@ from dplan._kernels import perceptron, product
 from dplan._kernels.compile import compiled
 from dplan._kernels.perceptron import Floats
 from dplan.detectors._checks import check_hidden_units
-from dplan.detectors._deep import DeepDetector, new_network
-from dplan.detectors._minibatches import Indices, buffered_draws, gather
+from dplan.detectors._deep import DeepDetector, buffered_draws, gather, new_network
+from dplan.detectors._rows import Indices, Labelling
 from dplan.detectors._saving import COLUMNS, Array, Number
 from dplan.detectors._terms import ConstantTerm, Term
 
@@ -85,8 +85,8 @@ class PReNet(DeepDetector):
     }
     _output_weights = (0.5, 0.5)
 
-    def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
-        rows, anomalies, normal = self._parts(X, labels, rng)
+    def _fit(self, X: NDArray[np.floating], labelling: Labelling, rng: np.random.Generator) -> None:
+        rows, anomalies, normal = self._parts(X, labelling, rng)
         sampler = Pairs(rows, anomalies, normal, int(self.batch_size), rng)
         references = [rng.choice(pool, _N_REFERENCES) for pool in (anomalies, normal)]
         self.reference_rows_ = rows[np.concatenate(references)]

@@ -8,8 +8,8 @@ from dplan._kernels.compile import compiled
 from dplan._kernels.neighbours import mean_nearest_distance
 from dplan._kernels.perceptron import Floats
 from dplan.detectors._checks import check_hidden_units, check_integer, check_number
-from dplan.detectors._deep import DeepDetector, Step, new_network
-from dplan.detectors._minibatches import Indices, WeightedChoice, buffered_draws, gather
+from dplan.detectors._deep import DeepDetector, Step, WeightedChoice, buffered_draws, gather, new_network
+from dplan.detectors._rows import Indices, Labelling
 from dplan.detectors._saving import COLUMNS, Array, same
 
 # Adadelta as in Keras: decay rate and epsilon.
@@ -101,13 +101,13 @@ class REPEN(DeepDetector):
         check_number("learning_rate", self.learning_rate, "(0, inf)")
         check_number("l2", self.l2, "[0, inf)")
 
-    def _fit(self, X: NDArray[np.floating], labels: Indices, rng: np.random.Generator) -> None:
-        normal = np.flatnonzero(labels <= 0)
+    def _fit(self, X: NDArray[np.floating], labelling: Labelling, rng: np.random.Generator) -> None:
+        normal = labelling.normal
         rows = self._arrange(X, normal)
         # LeSiNN's score: the distance to the nearest row of a random sample, averaged over the samples.
         samples = self._random_samples(rows, rng).reshape(int(self.n_samples), -1, rows.shape[1])
         scores = mean_nearest_distance(samples, rows)
-        triplets = Triplets(rows, scores, int(self.batch_size), rng, labels[normal] < 0)
+        triplets = Triplets(rows, scores, int(self.batch_size), rng, labelling.labels[normal] < 0)
         # Threshold and percentiles may include these rows: each is in one of 50 samples, so its score is off by at most
         # a fiftieth.
         self.reference_rows_ = self._random_samples(rows, rng)

@@ -10,10 +10,8 @@ from dplan._kernels.forest import average_path_length, grow, new_forest
 from dplan._kernels.neighbours import column_quantiles, mean_nearest_distance, sample_sizes, spread_out
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.trees import Trees, complete_trees, isolation
+from dplan.detectors._rows import Indices, Labelling, Weights
 from dplan.detectors._terms import stacked
-
-Indices = NDArray[np.int64]
-Weights = NDArray[np.float64]
 
 # Shares of the kinds of agents in the score: that of networks is fixed, that of boosted trees grows with the number of
 # known anomalies (so many give half of the largest), and randomised trees, which learn most from few, have the rest.
@@ -70,14 +68,20 @@ def all_jobs(n_agents: int, rng: np.random.Generator) -> list[Job]:
     ]
 
 
-class Verdicts(NamedTuple):
-    """Rows that agents learn from."""
+class TrainingRows(NamedTuple):
+    """The rows of the training table that members learn from, by index."""
 
-    anomalies: Indices
-    checked: Indices  # and normal
+    labelling: Labelling  # slips have no label
+    anomalies: Indices  # labelled ones; pseudo-anomalies if there are none
     unlabelled: Indices
-    explored: Indices  # unlabelled and checked rows that are explored; the latter are repeated
-    confidence: Weights | None  # in the anomalies; None if it is the same in all
+    neighbours: Indices  # unlabelled and checked rows to search for nearest neighbours, as (samples, rows)
+    explored: Indices  # others, which standardise scores; in both, checked rows are repeated
+    slips: Indices  # rows that were called normal, although other verdicts contradict
+
+    @property
+    def is_checked(self) -> NDArray[np.bool_]:
+        """Which of the explored rows were checked and are normal."""
+        return self.labelling.labels[self.explored] < 0
 
 
 def standardised(
