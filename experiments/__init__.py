@@ -6,7 +6,7 @@
 `data`                    the data behind a scenario id, and tables of other collections
 `cells`                   running and evaluating one cell
 `journal`                 one JSON line per finished cell; survives crashes and full disks
-`runner`, `backends`      running unfinished cells, here or on a cluster
+`runner`                  running unfinished cells, in worker processes of joblib
 `configuration`           what results depend on: library versions, data, machine
 `progress`                showing progress in the terminal
 `results`                 reading a journal back: means and deviations over the runs

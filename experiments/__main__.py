@@ -101,14 +101,6 @@ class _WithSuites(click.Command):
     "-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Worker processes."
 )
 @click.option(
-    "--backend",
-    type=click.Choice(["joblib", "dask"]),
-    default="joblib",
-    show_default=True,
-    help="Where the workers run: on this machine or on a Dask cluster.",
-)
-@click.option("--scheduler", metavar="ADDRESS", help="Address of the Dask scheduler.")
-@click.option(
     "--quick", is_flag=True, help="Use the embedded data, 2 seeds and fewer points; takes about a minute."
 )
 def run(
@@ -124,8 +116,6 @@ def run(
     data_home: Path | None,
     output: Path,
     jobs: int,
-    backend: str,
-    scheduler: str | None,
     quick: bool,
 ) -> None:
     """Run the cells of each SUITE that are not in the output folder yet.
@@ -134,12 +124,10 @@ def run(
     """
     if not suites and not quick:
         raise click.UsageError("name a suite, use `all`, or add --quick")
-    if (backend == "dask") != (scheduler is not None):
-        raise click.UsageError("--backend dask and --scheduler ADDRESS must be used together")
     from rich.console import Console
 
     from dplan.detectors._registry import list_detectors
-    from experiments import backends, runner
+    from experiments import runner
     from experiments.progress import LiveProgress
     from experiments.suites import PAPER_SUITES, Plan
 
@@ -159,14 +147,12 @@ def run(
             datasets=tuple(dict.fromkeys(datasets)),
             quick=quick,
         )
-        where = backends.on_dask(scheduler) if scheduler else backends.on_processes(jobs)
         with LiveProgress(console, jobs) as progress:
             summary = runner.run(
                 plan,
                 output,
                 home=data_home,
-                backend=where,
-                workers=jobs,
+                jobs=jobs,
                 command=_command_line(data_home),
                 listener=progress,
             )

@@ -1,22 +1,38 @@
-"""Run the unfinished cells of a plan and record the results."""
+"""Run the unfinished cells of a plan, one after another or in worker processes of joblib, and record the results.
 
+Results do not depend on the number of workers.
+"""
+
+import contextlib
+import os
+import signal
+import threading
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
+
+from joblib import Parallel, delayed, parallel_config
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from dplan.exceptions import ConfigurationError
-from experiments.backends import Backend, run_serially
-from experiments.cells import Cell, identity
+from experiments.cells import Cell, identity, run_cell
 from experiments.configuration import differences, machine, versions
 from experiments.data.sources import describe, source_name
 from experiments.journal import Journal
 from experiments.methods import create
 from experiments.suites import SUITES, Plan, cells_of
 
-__all__ = ["ConfigurationError", "Listener", "Summary", "run"]
+__all__ = ["ConfigurationError", "Listener", "Summary", "in_any_order", "run"]
+
+_MOST_LOST_WORKERS = 3
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class Listener(Protocol):
@@ -55,8 +71,7 @@ def run(
     output: str | Path,
     *,
     home: Path | None = None,
-    backend: Backend = run_serially,
-    workers: int = 1,
+    jobs: int = 1,
     command: str = "",
     listener: Listener | None = None,
 ) -> Summary:
@@ -73,10 +88,8 @@ def run(
         The folder of the journal.
     home : path, optional
         The folder of the data sets.
-    backend : callable, default=run_serially
-        From `experiments.backends`.
-    workers : int, default=1
-        Number of workers of the backend, to compute the overhead.
+    jobs : int, default=1
+        Number of worker processes, which are kept for the next plan; 1 runs the cells in this process.
     command : str, default=""
         The command line, for the report.
     listener : Listener, optional
@@ -98,9 +111,9 @@ def run(
     cells = cells_of(plan, home)
     for method in dict.fromkeys(cell.method for cell in cells):
         create(method)  # raises if it needs a package that is not installed
-    fingerprints, partial = {}, {}
+    fingerprints, lacking = {}, {}
     for name in dict.fromkeys(source_name(cell.scenario) for cell in cells):
-        fingerprints[name], partial[name] = describe(name, home)
+        fingerprints[name], lacking[name] = describe(name, home)
     with Journal(output) as journal:
         finished = _check_and_list_finished(journal, cells, fingerprints)
         still_open = [number for number, cell in enumerate(cells) if identity(cell.record()) not in finished]
@@ -115,9 +128,9 @@ def run(
                     "time": datetime.now(UTC).isoformat(timespec="seconds"),
                     "versions": versions(),
                     "data": fingerprints,
-                    "partial": partial,
+                    "partial": lacking,
                     "machine": machine(),
-                    "workers": workers,
+                    "workers": jobs,
                 }
             )
         counts = {"done": 0, "failed": 0}
@@ -125,19 +138,94 @@ def run(
         # Cells of timing suites run alone.
         together = [number for number in still_open if not SUITES[cells[number].suite].alone]
         alone = [number for number in still_open if SUITES[cells[number].suite].alone]
-        for numbers, how, width in ((together, backend, workers), (alone, run_serially, 1)):
+        for numbers, width in ((together, jobs), (alone, 1)):
             began = time.perf_counter()
-            for place, outcome in how([cells[number] for number in numbers], home):
-                cell = cells[numbers[place]]
-                journal.append({"kind": "cell", **cell.record(), **_rounded(outcome)})
+            mine = [cells[number] for number in numbers]
+            for place, outcome in in_any_order(partial(run_cell, home=home), mine, width):
+                journal.append({"kind": "cell", **mine[place].record(), **_rounded(outcome)})
                 counts[outcome["status"]] += 1
                 busy += outcome.get("fit_seconds", 0.0) + outcome.get("score_seconds", 0.0)
                 if listener is not None:
-                    listener.finish(cell, outcome)
+                    listener.finish(mine[place], outcome)
             capacity += width * (time.perf_counter() - began)
         seconds = time.perf_counter() - started
     overhead = 1.0 - busy / capacity if still_open else 0.0
     return Summary(**counts, skipped=len(cells) - len(still_open), seconds=seconds, overhead=overhead)
+
+
+def in_any_order(
+    function: Callable[[Item], Result], items: Sequence[Item], jobs: int
+) -> Iterator[tuple[int, Result]]:
+    """Call a function with each of some items; yield the places of the items with the results, as they are finished.
+
+    Items that share data should be next to each other. If a worker is killed, for example because the system ran out of
+    memory, what it was at is tried again, unless no progress is made at all.
+
+    Examples
+    --------
+    >>> list(in_any_order(abs, [-1, 2], jobs=1))
+    [(0, 1), (1, 2)]
+    """
+    if jobs == 1:
+        for place, item in enumerate(items):
+            yield place, function(item)
+        return
+    # loky restarts a process that uses too much memory. Nothing is lost, so hide the warning.
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
+    left = dict(enumerate(items))
+    lost = 0
+    while left:
+        calls = [delayed(_in_worker)(os.getpid(), function, place, item) for place, item in left.items()]
+        try:
+            with parallel_config("loky", inner_max_num_threads=1), _ignoring_interrupts():
+                results = Parallel(jobs, return_as="generator_unordered", batch_size=1)(calls)
+            for place, result in results:
+                del left[place]
+                lost = 0
+                yield place, result
+        except TerminatedWorkerError as error:
+            lost += 1
+            if lost == _MOST_LOST_WORKERS:
+                raise RuntimeError(
+                    f"workers were killed {lost} times in a row, possibly because the system ran out of memory; "
+                    "try again with fewer --jobs"
+                ) from error
+
+
+def _in_worker(runner: int, function: Callable[[Item], Result], place: int, item: Item) -> tuple[int, Result]:
+    _leave_with(runner)
+    return place, function(item)
+
+
+@cache
+def _leave_with(runner: int) -> None:
+    """Exit soon after the runner has exited; a killed runner cannot stop its workers."""
+
+    def watch() -> None:
+        while os.getppid() == runner:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextlib.contextmanager
+def _ignoring_interrupts() -> Iterator[None]:
+    """Block Ctrl-C in processes started inside this context; the terminal sends it to every process.
+
+    The runner handles it and stops its workers, which would only print tracebacks.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    from multiprocessing.resource_tracker import ensure_running
+
+    ensure_running()  # otherwise the first worker starts it, which resets the mask too early
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _rounded(value: Any) -> Any:

@@ -1,17 +1,16 @@
 """What each kind of member of DPLANEnsemble is worth.
 
-    DPLAN_DATA_HOME=path/to/data python -m experiments.ensemble.members [--print]
+    DPLAN_DATA_HOME=path/to/data python -m experiments.ensemble.members FOLDER [--jobs 2] [--print]
 
 One ensemble is fitted per task; its members are then put together in other ways, on three collections: ADGym's tables
 (seeds 1 to 3), KEEL's (100 to 102) and the paper's 13 data sets (100 and 101). A second ensemble has no first round of
-randomised trees, so the others learn from all unlabelled rows; the neighbours of a third see no ranks. Every
-measurement is one line of `records/members.jsonl`; what is there is not measured again. The weights of
-the kinds were chosen by looking at these figures, so this is a study and no test; the paper's seeds 0 to 9 were not
-looked at.
+randomised trees, so the others learn from all unlabelled rows; the neighbours of a third see no ranks. What
+was measured is in `experiments/results/ensemble-members`. The weights of the kinds were chosen by looking at it, so
+this is a study and no test; the paper's seeds 0 to 9 were not looked at.
 """
 
-import argparse
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -25,10 +24,10 @@ from dplan.datasets.registry import scenarios
 from dplan.detectors.ensemble.members import EXPLORERS, shares_of_kinds
 from dplan.metrics import RankedScores
 from experiments.data import adgym, keel
-from experiments.ensemble import recording
+from experiments.ensemble.measuring import RESULTS, Arms, Place, main, measured
 from experiments.suites import PAPER_DATASETS
 
-RECORDS = recording.RECORDS / "members.jsonl"
+RECORDS = RESULTS / "ensemble-members"
 Scores = NDArray[np.float64]
 
 
@@ -37,31 +36,55 @@ def everything(rows: Any, exploring: Any, *_: Any) -> NDArray[np.int64]:
     return np.arange(len(exploring.result().reference))
 
 
-def tasks() -> Iterator[tuple[str, str, int, int, Any]]:
-    """Yield collection, table, seed, number of labels, and a function that makes the task."""
-    for seed in (1, 2, 3):
-        for n_labels in (5, 10, 20):
-            for name in adgym.tables():
-                yield "adgym", name, seed, n_labels, lambda n=name, s=seed, k=n_labels: adgym.task(n, s, k)
-    for seed in (100, 101, 102):
-        for n_labels in (5, 30):
-            for name in keel.NAMES:
-                yield "keel", name, seed, n_labels, lambda n=name, s=seed, k=n_labels: keel.task(n, s, k)
-    for dataset in PAPER_DATASETS:
-        data = load(dataset)
-        for seed in (100, 101):
-            for n_labels in (10, 60):
-                for id in scenarios("one-class", dataset):
-                    yield (
-                        "paper",
-                        id,
-                        seed,
-                        n_labels,
-                        lambda i=id, s=seed, k=n_labels, d=data: scenario(i, seed=s, n_labelled=k, dataset=d),
-                    )
+def places() -> list[Place]:
+    """List collections, tables, seeds and numbers of labels."""
+    paper = [id for dataset in PAPER_DATASETS for id in scenarios("one-class", dataset)]
+    collections = (
+        ("adgym", adgym.tables(), (1, 2, 3), (5, 10, 20)),
+        ("keel", keel.NAMES, (100, 101, 102), (5, 30)),
+        ("paper", paper, (100, 101), (10, 60)),
+    )
+    return [
+        {"collection": collection, "table": table, "seed": seed, "labels": n_labels}
+        for collection, tables, seeds, numbers in collections
+        for seed in seeds
+        for n_labels in numbers
+        for table in tables
+    ]
 
 
-def arms(members: Scores, n_labels: int, trust: float, exploration: float) -> Iterator[tuple[str, Scores]]:
+def task_of(place: Place) -> Any:
+    """Return the rows of a place."""
+    table, seed, n_labels = place["table"], place["seed"], place["labels"]
+    if place["collection"] == "adgym":
+        return adgym.task(table, seed, n_labels)
+    if place["collection"] == "keel":
+        return keel.task(table, seed, n_labels)
+    return scenario(table, seed=seed, n_labelled=n_labels, dataset=load(table.split("/")[0]))
+
+
+def arms(place: Place) -> Arms:
+    """Fit three ensembles, and put the members of the first one together in many ways."""
+    task, seed = task_of(place), place["seed"]
+    with threadpool_limits(1):
+        detector = dplan.DPLANEnsemble(random_state=seed).fit(task.X, task.y)
+        members = detector._member_scores(detector._arrange(np.ascontiguousarray(task.X_test)))
+        with patch("dplan.detectors.ensemble.training.cleaned", everything):
+            once = dplan.DPLANEnsemble(random_state=seed).fit(task.X, task.y)
+        with patch("dplan.detectors.ensemble.members.column_quantiles", lambda rows: rows[:0]):
+            unranked = dplan.DPLANEnsemble(random_state=seed).fit(task.X, task.y)
+    trust = float(detector.member_weights_[-2:].sum()) / detector.exploration
+    found = [
+        *mixtures(members, place["labels"], trust, detector.exploration),
+        ("without a first round of trees", once.anomaly_score(task.X_test)),
+        ("neighbours without ranks", unranked.anomaly_score(task.X_test)),
+    ]
+    return {name: areas(task, scores) for name, scores in found}
+
+
+def mixtures(
+    members: Scores, n_labels: int, trust: float, exploration: float
+) -> Iterator[tuple[str, Scores]]:
     """Yield the scores of the ensemble as it is, without each kind of member, and of each kind alone."""
     shares = shares_of_kinds(n_labels)
     n_networks = 2 * dplan.DPLANEnsemble().n_agents
@@ -97,46 +120,19 @@ def arms(members: Scores, n_labels: int, trust: float, exploration: float) -> It
     yield "one-sided agents", one_sided + exploration * trust * explored
 
 
-def measured(task: Any, scores: Scores) -> dict[str, float]:
+def areas(task: Any, scores: Scores) -> dict[str, float]:
     """Return the areas over all anomalies, and over those of unknown classes."""
-    ranked, normal, figures = RankedScores(scores), task.y_test == 0, {}
+    ranked, normal, metrics = RankedScores(scores), task.y_test == 0, {}
     for suffix, group in (("", ~normal), ("_unknown", task.unknown_mask)):
-        areas = ranked.areas(group, normal)
-        if areas is not None:
-            figures[f"auc_pr{suffix}"], figures[f"auc_roc{suffix}"] = (round(area, 4) for area in areas)
-    return figures
+        found = ranked.areas(group, normal)
+        if found is not None:
+            metrics[f"auc_pr{suffix}"], metrics[f"auc_roc{suffix}"] = (round(area, 4) for area in found)
+    return metrics
 
 
-def measure() -> None:
-    """Measure what is not recorded yet."""
-    there = {
-        tuple(record[key] for key in ("collection", "table", "seed", "labels"))
-        for record in recording.read(RECORDS)
-    }
-    for collection, table, seed, n_labels, make in tasks():
-        if (collection, table, seed, n_labels) in there:
-            continue
-        task = make()
-        with threadpool_limits(1):
-            detector = dplan.DPLANEnsemble(random_state=seed).fit(task.X, task.y)
-            members = detector._member_scores(detector._arrange(np.ascontiguousarray(task.X_test)))
-            with patch("dplan.detectors.ensemble.training.cleaned", everything):
-                once = dplan.DPLANEnsemble(random_state=seed).fit(task.X, task.y)
-            with patch("dplan.detectors.ensemble.members.column_quantiles", lambda rows: rows[:0]):
-                unranked = dplan.DPLANEnsemble(random_state=seed).fit(task.X, task.y)
-        trust = float(detector.member_weights_[-2:].sum()) / detector.exploration
-        place = {"collection": collection, "table": table, "seed": seed, "labels": n_labels}
-        found = [
-            *arms(members, n_labels, trust, detector.exploration),
-            ("without a first round of trees", once.anomaly_score(task.X_test)),
-            ("neighbours without ranks", unranked.anomaly_score(task.X_test)),
-        ]
-        recording.add(RECORDS, [{**place, "arm": name, **measured(task, scores)} for name, scores in found])
-
-
-def lines() -> Iterator[str]:
+def lines(folder: Path = RECORDS) -> Iterator[str]:
     """Yield a table of means: over seeds and tables, for each collection and number of labels."""
-    records = recording.read(RECORDS)
+    records = measured(folder)
     groups = sorted({(record["collection"], record["labels"]) for record in records})
     yield "| arm | " + " | ".join(f"{collection}, {n} labels" for collection, n in groups) + " |"
     yield "|---" * (len(groups) + 1) + "|"
@@ -152,8 +148,4 @@ def lines() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    arguments.add_argument("--print", action="store_true", help="only print the means of what is recorded")
-    if not arguments.parse_args().print:
-        measure()
-    print("\n".join(lines()))
+    main(str(__doc__), places, arms, lines)

@@ -1,10 +1,9 @@
 """DPLANEnsemble against every other detector, and why it is built as it is.
 
-    python -m experiments.ensemble.page [--results experiments/results/paper] [--page docs/ensemble-results.md]
+    python -m experiments.ensemble.page [--page docs/ensemble-results.md]
 
-Reads what ``python -m experiments run`` (suites table2 and speed, protocol `resampled`) and ``parts`` recorded,
-and prints it as Markdown. Results are over seeds 0 to 9; choices were made on seeds from 100 on. The records of nine
-other tables are from before the suite `unknown`, which runs the same tables with its own draws.
+Results are over seeds 0 to 9 (Table 2) or 0 to 2 (few labels, of the suite `unknown`); choices were made on seeds from
+100 on.
 """
 
 import argparse
@@ -16,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.ensemble import members, parts, recording
+from experiments.ensemble import agents, members
+from experiments.ensemble.measuring import RESULTS, measured
 from experiments.results import Results
 from experiments.statistics import wilcoxon_p_value
 
@@ -27,6 +27,7 @@ FAMILIES = {
     "annthyroid": "Annthyroid",
     "covertype": "Covertype",
 }
+LABELS = (5, 15, 30, 60)
 Table = NDArray[np.float64]
 Pair = tuple[float, float]
 
@@ -164,13 +165,13 @@ def fit_ratio(results: Results) -> float | None:
 
 def parts_section(records: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield what the parts are worth, and what leaving one family out would have chosen."""
-    groups = sorted({record["group"] for record in records}, key=list(parts.GROUPS).index)
-    titles = {"agent": "One agent, with one change", "ensemble": "Ensembles of the same members"}
-    for group in groups:
+    titles = {"agent": "One agent, with one change"}
+    for group in dict.fromkeys(record["group"] for record in records):
         chosen = [record for record in records if record["group"] == group]
         seeds = sorted({record["seed"] for record in chosen})
         yield f"## {titles.get(group, group.capitalize())}"
-        yield f"Seeds {', '.join(map(str, seeds))}; AUC-PR / AUC-ROC."
+        earlier = " Measured with an earlier version of the ensemble." if "wrong" in group else ""
+        yield f"Seeds {', '.join(map(str, seeds))}; AUC-PR / AUC-ROC.{earlier}"
         arms = list(dict.fromkeys(record["arm"] for record in chosen))
         rows = [[arm, *(pair(*cell) for cell in row(chosen, arm))] for arm in arms]
         yield markdown(["", *FAMILIES.values(), "all", "unknown classes alone"], rows)
@@ -213,26 +214,28 @@ def left_out(records: Sequence[dict[str, Any]], arms: Sequence[str]) -> str:
     return "Chosen on the other three families: " + "; ".join(sentences) + "."
 
 
-def outside_section(records: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield what was measured on tables that are not the paper's."""
-    for n_labels in sorted({record["labels"] for record in records}):
-        chosen = [
-            {**record, "scenario": record["table"]} for record in records if record["labels"] == n_labels
-        ]
-        seeds, tables = ({record[key] for record in chosen} for key in ("seed", "table"))
-        yield f"## {len(tables)} other tables, {n_labels} labels"
-        yield (
-            f"The KEEL tables of the suite `unknown`, other draws, seeds {min(seeds)} to {max(seeds)}; "
-            "AUC-PR / AUC-ROC."
-        )
-        rows = []
-        for arm in dict.fromkeys(record["arm"] for record in chosen):
-            own = [record for record in chosen if record["arm"] == arm]
-            by_table = [
-                mean([record for record in own if record["table"] == table]) for table in sorted(tables)
-            ]
-            rows.append([arm, *(pair(*cell) for cell in (*by_table, mean(own), mean(own, "_unknown")))])
-        yield markdown(["", *sorted(tables), "all", "unknown classes alone"], rows)
+def few_labels(results: Results, unknown: Results) -> list[dict[str, Any]]:
+    """Return records of the 13 data sets by the number of known anomalies, for methods and seeds that all have."""
+    cells = [
+        {**cell, "group": f"{cell['x']:.0f} labels", "arm": cell["method"]}
+        for cell in unknown.select("unknown")
+        if cell["scenario"].split("/")[0] in FAMILIES
+    ]
+    seeds = {cell["seed"] for cell in cells}
+    cells += [
+        {**cell, "group": "60 labels", "arm": cell["method"]}
+        for cell in results.select("table2", "resampled")
+        if cell["seed"] in seeds
+    ]
+    methods = [{cell["arm"] for cell in cells if cell["group"] == f"{count} labels"} for count in LABELS]
+    order = sorted(set.intersection(*methods), key=lambda name: (name != OURS, name))
+    return [
+        cell
+        for count in LABELS
+        for method in order
+        for cell in cells
+        if (cell["group"], cell["arm"]) == (f"{count} labels", method)
+    ]
 
 
 def pair(auc_pr: float, auc_roc: float) -> str:
@@ -270,21 +273,18 @@ def members_section(lines: Sequence[str]) -> Iterator[str]:
 def page(
     results: Results,
     records: Sequence[dict[str, Any]],
-    outside_records: Sequence[dict[str, Any]],
     member_lines: Sequence[str] = (),
 ) -> str:
     """Return everything as one Markdown page."""
     runs = Runs(results)
     paragraphs = [
         "# DPLANEnsemble: all results",
-        "Written by `python -m experiments.ensemble.page --page docs/ensemble-results.md` from "
-        "`experiments/results/paper` and "
-        "`experiments/ensemble/records/`. Another page [explains them](ensemble.md).",
+        "Written by `python -m experiments.ensemble.page --page docs/ensemble-results.md` from the journals in "
+        "`experiments/results`. Another page [explains them](ensemble.md).",
         *results_section(runs),
         *aims(runs, results, records),
         *members_section(member_lines),
         *parts_section(records),
-        *outside_section(outside_records),
     ]
     return "\n\n".join(paragraphs) + "\n"
 
@@ -317,15 +317,15 @@ def draw_labels(records: Sequence[dict[str, Any]], path: Path) -> None:
 
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     for axes, place, title in zip(figure.subplots(1, 2), (0, 1), ("AUC-PR", "AUC-ROC"), strict=True):
-        for method in parts.RIVALS:
+        for method in dict.fromkeys(r["arm"] for r in records):
             values = [
                 mean([r for r in records if r["group"] == f"{count} labels" and r["arm"] == method])[place]
-                for count in parts.LABELS
+                for count in LABELS
             ]
             bold = {"linewidth": 3, "color": "black"} if method == OURS else {"linewidth": 1.5, "alpha": 0.8}
-            axes.plot(parts.LABELS, values, "o-", markersize=5, label=method, **bold)
-        axes.set(title=title, xlabel="known anomalies", xscale="log", xticks=parts.LABELS)
-        axes.set_xticks(parts.LABELS, labels=[str(count) for count in parts.LABELS])
+            axes.plot(LABELS, values, "o-", markersize=5, label=method, **bold)
+        axes.set(title=title, xlabel="known anomalies", xscale="log", xticks=LABELS)
+        axes.set_xticks(LABELS, labels=[str(count) for count in LABELS])
         axes.minorticks_off()
         axes.grid(alpha=0.3)
     figure.legend(*axes.get_legend_handles_labels(), loc="outside right center", fontsize="small")
@@ -335,17 +335,15 @@ def draw_labels(records: Sequence[dict[str, Any]], path: Path) -> None:
 def main() -> None:
     """Print or write the page."""
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--results", type=Path, default=Path("experiments/results/paper"))
     arguments.add_argument("--page", type=Path)
     chosen = arguments.parse_args()
-    results = Results.read(chosen.results)
-    records = recording.read(parts.RECORDS)
-    outside_records = recording.read(recording.RECORDS / "outside.jsonl")
-    text = page(results, records, outside_records, list(members.lines()))
+    results = Results.read(RESULTS / "paper")
+    labels = few_labels(results, Results.read(RESULTS / "unknown"))
+    text = page(results, [*measured(agents.RECORDS), *labels], list(members.lines()))
     if chosen.page:
         chosen.page.write_text(text, encoding="utf-8")
         draw(Runs(results), chosen.page.parent / "images" / "ensemble.png")
-        draw_labels(records, chosen.page.parent / "images" / "labels.png")
+        draw_labels(labels, chosen.page.parent / "images" / "labels.png")
     else:
         print(text)
 

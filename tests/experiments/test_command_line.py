@@ -67,8 +67,6 @@ def test_the_journal_says_how_it_was_made(tmp_path):
         (("run",), "name a suite, use `all`, or add --quick"),
         (("run", "table9"), "unknown suite 'table9'; choose from table2"),
         (("run", "table2", "-m", "SVM"), "unknown method 'SVM'; choose from DPLAN"),
-        (("run", "table2", "--backend", "dask"), "--scheduler ADDRESS must be used together"),
-        (("run", "table2", "--scheduler", "tcp://x:1"), "--scheduler ADDRESS must be used together"),
         (("run", "table2", "--data-home", "nowhere"), "data set 'unsw_nb15' is not in nowhere"),
         (("report", "nowhere"), "cannot read the journal nowhere"),
     ],

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from dplan.datasets import scenario
-from experiments.backends import on_processes
 from experiments.methods import create
 from experiments.runner import ConfigurationError, run
 from experiments.suites import Plan
@@ -28,7 +27,7 @@ def test_a_second_run_adds_nothing_and_a_longer_one_only_what_is_new(small_plan,
 
 def test_the_number_of_workers_changes_no_bit(small_plan, tmp_path):
     run(small_plan, tmp_path / "one")
-    run(small_plan, tmp_path / "two", backend=on_processes(2), workers=2)
+    run(small_plan, tmp_path / "two", jobs=2)
     assert figures(tmp_path / "one") == figures(tmp_path / "two")
 
 
