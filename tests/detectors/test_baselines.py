@@ -1,5 +1,3 @@
-import sys
-
 import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -51,18 +49,3 @@ def test_all_classes_of_anomalies_count_as_one(table):
             detector.fit(X, labels).anomaly_score(X) for labels in (y, y * (1 + np.arange(3_000) % 2))
         )
         np.testing.assert_array_equal(one, other)
-
-
-def test_catboost_if_it_is_installed(table):
-    pytest.importorskip("catboost", reason="the extra [boost] is not installed")
-    X, y = table
-    detector = BoostedBaseline(engine="catboost", n_estimators=20, random_state=0)
-    scores = detector.fit(X, y).anomaly_score(X)
-    assert scores[:60].mean() > scores[60:].mean() + 1
-    np.testing.assert_array_equal(detector.fit(X, y).anomaly_score(X), scores)
-
-
-def test_a_missing_catboost_says_how_to_install_it(table, monkeypatch):
-    monkeypatch.setitem(sys.modules, "catboost", None)  # as if it were not installed
-    with pytest.raises(ImportError, match=r"pip install 'dplan-ad\[boost\]'"):
-        BoostedBaseline(engine="catboost").fit(*table)

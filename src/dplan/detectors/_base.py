@@ -65,6 +65,8 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         If non-zero, print one line per {round_name}, or log it if the logger "dplan" is set up.
     """
 
+    title = ""  # what it is, in a few words
+    paper = ""  # where it is from
     uses_labels = True
     is_random = True  # whether the seed makes a difference
     version = 1  # increased by hand when the same seed gives different scores
@@ -78,6 +80,8 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     }
     # Old name: new name, of parameters and fitted attributes in older files.
     _renamed: ClassVar[Mapping[str, str]] = {}
+    # Parameters that were removed, which model files may have, with the only value that they had there.
+    _removed: ClassVar[Mapping[str, Any]] = {}
 
     scale: bool = True
     contamination: float = 0.02
@@ -133,9 +137,6 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return sum(
             kind.size(getattr(self, name)) for name, kind in self._saved.items() if hasattr(self, name)
         )
-
-    def _check_can_be_saved(self) -> None:
-        """Raise TypeError if a fitted detector cannot be saved."""
 
     def _check_saved(self) -> None:
         """Raise ValueError if attributes loaded from a file are inconsistent."""

@@ -1,4 +1,4 @@
-"""The list of all detectors, read by the command line, the benchmark and the docs."""
+"""The list of all detectors, read by the command line, model files, the experiments and the docs."""
 
 from dataclasses import dataclass
 from importlib import import_module
@@ -7,27 +7,39 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Entry:
-    """A detector: its name, title and paper, and whether it learns from labels.
+    """A detector: its name, and the module of its class, which is imported when it is needed.
 
     Examples
     --------
     >>> entry = list_detectors()[0]
-    >>> entry.name, entry.uses_labels
-    ('DPLAN', True)
+    >>> entry.name, entry.title, entry.uses_labels
+    ('DPLAN', 'deep Q-learning with partially labelled anomalies', True)
     >>> entry.create(random_state=0)
     DPLAN(random_state=0)
     """
 
     name: str
-    title: str
-    paper: str
-    uses_labels: bool
     module: str
 
     @property
     def detector(self) -> Any:
-        """The class, imported on first access."""
+        """The class."""
         return getattr(import_module(self.module), self.name)
+
+    @property
+    def title(self) -> str:
+        """What it is, in a few words."""
+        return str(self.detector.title)
+
+    @property
+    def paper(self) -> str:
+        """Where it is from."""
+        return str(self.detector.paper)
+
+    @property
+    def uses_labels(self) -> bool:
+        """Whether it learns from labels."""
+        return bool(self.detector.uses_labels)
 
     def create(self, **parameters: Any) -> Any:
         """Return an unfitted detector."""
@@ -35,84 +47,26 @@ class Entry:
 
 
 _ENTRIES = [
-    Entry(
-        "DPLAN",
-        "deep Q-learning with partially labelled anomalies",
-        "Pang, van den Hengel, Shen, Cao. Toward Deep Supervised Anomaly Detection. KDD 2021",
-        uses_labels=True,
-        module="dplan.detectors.dplan",
-    ),
-    Entry(
-        "DPLANEnsemble",
-        "ensemble of agents and unsupervised explorers",
-        "dplan; see docs/ensemble.md",
-        uses_labels=True,
-        module="dplan.detectors.ensemble",
-    ),
-    Entry(
-        "DevNet",
-        "deviation networks",
-        "Pang, Shen, van den Hengel. Deep Anomaly Detection with Deviation Networks. KDD 2019",
-        uses_labels=True,
-        module="dplan.detectors.devnet",
-    ),
-    Entry(
-        "DeepSAD",
-        "deep semi-supervised anomaly detection",
-        "Ruff et al. Deep Semi-Supervised Anomaly Detection. ICLR 2020",
-        uses_labels=True,
-        module="dplan.detectors.deep_sad",
-    ),
-    Entry(
-        "REPEN",
-        "representations for random nearest-neighbour distances",
-        "Pang, Cao, Chen, Liu. Learning Representations of Ultrahigh-dimensional Data for Random Distance-based "
-        "Outlier Detection. KDD 2018",
-        uses_labels=False,
-        module="dplan.detectors.repen",
-    ),
-    Entry(
-        "IForest",
-        "isolation forest",
-        "Liu, Ting, Zhou. Isolation Forest. ICDM 2008",
-        uses_labels=False,
-        module="dplan.detectors.iforest",
-    ),
-    Entry(
-        "DUA",
-        "DevNet with pseudo-anomalies from an isolation forest",
-        "Pang, van den Hengel, Shen, Cao. Toward Deep Supervised Anomaly Detection. KDD 2021",
-        uses_labels=True,
-        module="dplan.detectors.dua",
-    ),
-    Entry(
-        "PReNet",
-        "pairwise relation networks",
-        "Pang, Shen, Jin, van den Hengel. Deep Weakly-supervised Anomaly Detection. KDD 2023",
-        uses_labels=True,
-        module="dplan.detectors.prenet",
-    ),
-    Entry(
-        "LogisticBaseline",
-        "class-balanced logistic regression; treats unlabelled rows as normal",
-        "scikit-learn: LogisticRegression",
-        uses_labels=True,
-        module="dplan.detectors.baselines",
-    ),
-    Entry(
-        "BoostedBaseline",
-        "gradient-boosted trees; treats unlabelled rows as normal",
-        "scikit-learn: HistGradientBoostingClassifier; CatBoost with the extra [boost]",
-        uses_labels=True,
-        module="dplan.detectors.baselines",
-    ),
+    Entry(name, f"dplan.detectors.{module}")
+    for name, module in {
+        "DPLAN": "dplan",
+        "DPLANEnsemble": "ensemble",
+        "DevNet": "devnet",
+        "DeepSAD": "deep_sad",
+        "REPEN": "repen",
+        "IForest": "iforest",
+        "DUA": "dua",
+        "PReNet": "prenet",
+        "LogisticBaseline": "baselines",
+        "BoostedBaseline": "baselines",
+    }.items()
 ]
 
 
 def register(entry: Entry) -> None:
     """Add a detector from outside the package to the list, for this process only.
 
-    Its module must be importable: the command line, the benchmark and model files look the class up in it.
+    Its module must be importable: the command line, the experiments and model files look the class up in it.
     """
     if entry_of(entry.name) is not None:
         raise ValueError(f"a detector named {entry.name!r} already exists")

@@ -203,7 +203,6 @@ def save(
         )
     if not hasattr(detector, "offset_"):
         raise ValueError(f"this {name} is not fitted yet; call fit before save")
-    detector._check_can_be_saved()
     stored = Stored({}, {})
     for key, kind in detector._saved.items():
         kind.put(key, getattr(detector, key), stored)
@@ -249,6 +248,7 @@ def _rebuilt(description: dict[str, Any], tensors: Tensors) -> Any:
     parameters = {
         key: tuple(value) if isinstance(value, list) else value  # JSON has no tuples
         for key, value in description["parameters"].items()
+        if key not in kind._removed or value != kind._removed[key]
     }
     unknown = sorted(set(parameters) - set(kind._get_param_names()))
     if unknown:

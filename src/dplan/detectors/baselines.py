@@ -13,12 +13,10 @@ from dplan._kernels.perceptron import Floats
 from dplan._kernels.product import affine
 from dplan._kernels.trees import Trees, join_trees, one_tree, sum_of_leaves
 from dplan.detectors._base import Detector
-from dplan.detectors._checks import check_choice, check_integer, check_number
+from dplan.detectors._checks import check_integer, check_number
 from dplan.detectors._rows import Labelling, balanced_weights, labelled_or_pseudo_anomalies
-from dplan.detectors._saving import COLUMNS, Array, Number, TreeArrays, same
+from dplan.detectors._saving import COLUMNS, Array, Number, TreeArrays
 from dplan.detectors._terms import ConstantTerm, LinearTerm, Term, TreesTerm
-
-ENGINES = ("scikit-learn", "catboost")
 
 
 class Classifier(Detector):
@@ -83,6 +81,9 @@ class LogisticBaseline(Classifier):
     True
     """
 
+    title = "class-balanced logistic regression; treats unlabelled rows as normal"
+    paper = "scikit-learn: LogisticRegression"
+
     C: float = 1.0
     max_iter: int = 1000
 
@@ -129,8 +130,6 @@ class BoostedBaseline(Classifier):
 
     Parameters
     ----------
-    engine : {"scikit-learn", "catboost"}, default="scikit-learn"
-        "scikit-learn" uses HistGradientBoostingClassifier; "catboost" requires the extra `boost`.
     n_estimators : int, default=100
         Number of boosting iterations. scikit-learn's default.
     learning_rate : float, default=0.1
@@ -142,9 +141,7 @@ class BoostedBaseline(Classifier):
     Attributes
     ----------
     trees_ : tuple of ndarray
-        With scikit-learn: the nodes of all trees (roots, depths, children, features, thresholds, leaf values).
-    booster_ : catboost.CatBoostClassifier
-        With CatBoost: the fitted classifier.
+        The nodes of all trees: roots, depths, children, features, thresholds and leaf values.
     history_ : dict of list
         One entry: trees and seconds.
 
@@ -170,66 +167,45 @@ class BoostedBaseline(Classifier):
     True
     """
 
-    engine: str = "scikit-learn"
+    title = "gradient-boosted trees; treats unlabelled rows as normal"
+    paper = "scikit-learn: HistGradientBoostingClassifier"
+
     n_estimators: int = 100
     learning_rate: float = 0.1
     l2: float = 1.0
 
-    is_random = False  # with scikit-learn, up to 200,000 rows
+    is_random = False  # up to 200,000 rows
     _saved = Detector._saved | {"trees_": TreeArrays()}
     _renamed: ClassVar[dict[str, str]] = {"n_trees": "n_estimators"}
+    _removed: ClassVar[dict[str, Any]] = {"engine": "scikit-learn"}
 
     def _check_parameters(self) -> None:
-        check_choice("engine", self.engine, ENGINES)
         check_integer("n_estimators", self.n_estimators, minimum=1)
         check_number("learning_rate", self.learning_rate, "(0, inf)")
         check_number("l2", self.l2, "[0, inf)")
 
     def _fit(self, X: NDArray[np.floating], labelling: Labelling, rng: np.random.Generator) -> None:
-        rows, anomalous, weights = self._task(X, labelling, rng)
-        seed = int(rng.integers(2**31))
-        if self.engine == "catboost":
-            self.booster_ = catboost_model(
-                int(self.n_estimators), float(self.learning_rate), float(self.l2), seed
-            )
-            self.booster_.fit(rows, anomalous, sample_weight=weights)
-        else:
-            from sklearn.ensemble import (
-                HistGradientBoostingClassifier,  # here, because scoring does not need it
-            )
+        from sklearn.ensemble import HistGradientBoostingClassifier  # here, because scoring does not need it
 
-            model = HistGradientBoostingClassifier(
-                max_iter=int(self.n_estimators),
-                learning_rate=float(self.learning_rate),
-                l2_regularization=float(self.l2),
-                early_stopping=False,  # it would hold out some of the few labelled anomalies
-                random_state=seed,
-            )
-            # One thread, as everywhere here: on a busy machine more threads mostly wait for each other.
-            with threadpool_limits(1, user_api="openmp"):
-                model.fit(rows, anomalous, weights)
-            self.trees_ = join_trees([boosted_tree(tree.nodes) for (tree,) in model._predictors])
+        rows, anomalous, weights = self._task(X, labelling, rng)
+        model = HistGradientBoostingClassifier(
+            max_iter=int(self.n_estimators),
+            learning_rate=float(self.learning_rate),
+            l2_regularization=float(self.l2),
+            early_stopping=False,  # it would hold out some of the few labelled anomalies
+            random_state=int(rng.integers(2**31)),
+        )
+        # One thread, as everywhere here: on a busy machine more threads mostly wait for each other.
+        with threadpool_limits(1, user_api="openmp"):
+            model.fit(rows, anomalous, weights)
+        self.trees_ = join_trees([boosted_tree(tree.nodes) for (tree,) in model._predictors])
         self._record(trees=float(self.n_estimators))
 
     def _score(self, rows: Floats) -> NDArray[np.floating]:
-        if self.engine == "catboost":
-            return np.asarray(self.booster_.predict(rows, prediction_type="RawFormulaVal"))
         return sum_of_leaves(self.trees_, rows)
 
     def _terms(self) -> Sequence[Term]:
-        if self.engine == "catboost":  # which does not expose its trees
-            return super()._terms()
         return [TreesTerm(self.trees_, np.ones(len(self.trees_.roots)))]
-
-    def _check_saved(self) -> None:
-        super()._check_saved()
-        same(self.engine, "scikit-learn", "engine")
-
-    def _check_can_be_saved(self) -> None:
-        if self.engine == "catboost":
-            raise TypeError(
-                "a CatBoost model cannot be saved; use engine='scikit-learn', or CatBoost's own save_model"
-            )
 
 
 def boosted_tree(nodes: NDArray[Any]) -> Trees:
@@ -238,24 +214,4 @@ def boosted_tree(nodes: NDArray[Any]) -> Trees:
     left, right, is_leaf, features, thresholds, values = (nodes[name] for name in names)
     return one_tree(
         left.astype(np.int64), right.astype(np.int64), is_leaf.astype(bool), features, thresholds, values
-    )
-
-
-def catboost_model(n_estimators: int, learning_rate: float, l2: float, seed: int) -> Any:
-    """Return an unfitted CatBoost classifier that writes nothing to disk and prints nothing."""
-    try:
-        from catboost import CatBoostClassifier
-    except ImportError as error:
-        raise ImportError(
-            "engine='catboost' requires CatBoost; install it with pip install 'dplan-ad[boost]', "
-            "or use engine='scikit-learn'."
-        ) from error
-    return CatBoostClassifier(
-        iterations=n_estimators,
-        learning_rate=learning_rate,
-        l2_leaf_reg=l2,
-        random_seed=seed,
-        allow_writing_files=False,
-        verbose=False,
-        thread_count=1,  # the same bytes on every machine
     )

@@ -34,7 +34,7 @@ def export_onnx(model: TableModel, path: str | Path) -> None:
     Parameters
     ----------
     model : TableModel
-        A model of any detector except REPEN; boosted trees of CatBoost are not supported either.
+        A model of any detector except REPEN.
     path : path
         The file to write.
     """
