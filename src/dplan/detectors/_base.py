@@ -3,9 +3,7 @@
 ``docs/adding-a-detector.md`` shows how to write a detector.
 """
 
-import inspect
 import logging
-import re
 import sys
 import time
 from abc import abstractmethod
@@ -29,6 +27,7 @@ from dplan.detectors._checks import (
     check_not_diverged,
     check_number,
 )
+from dplan.detectors._docstrings import with_common_parameters
 from dplan.detectors._rows import SHARES, Indices, Labelling, percentiles, read_labelling, reference_rows
 from dplan.detectors._saving import COLUMNS, Array, Field, Number, save
 from dplan.detectors._terms import MemberKind as MemberKind
@@ -93,7 +92,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         """Make the constructor from the annotated fields, and document the parameters that all detectors have."""
         super().__init_subclass__(**options)
         dataclass(kw_only=True, eq=False, repr=False)(cls)
-        cls.__doc__ = _with_common_parameters(cls.__doc__, cls.round_name)
+        cls.__doc__ = with_common_parameters(cls.__doc__, Detector.__doc__, cls.round_name)
 
     @abstractmethod
     def _check_parameters(self) -> None:
@@ -340,23 +339,6 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         """Return the percentiles of anomaly scores."""
         check_is_fitted(self, "offset_")
         return percentiles(scores, self.score_quantiles_)
-
-
-def _with_common_parameters(doc: str | None, round_name: str) -> str | None:
-    """Add the parameters of `Detector` that the Parameters section of a docstring does not describe itself."""
-    head, heading, rest = inspect.cleandoc(doc or "").partition("Parameters\n----------\n")
-    if not heading:
-        return doc
-    own, *others = re.split(r"\n\n(?=\w+\n---)", rest, maxsplit=1)
-    common = (
-        inspect.cleandoc(Detector.__doc__ or "").partition(heading)[2].replace("{round_name}", round_name)
-    )
-    missing = [
-        entry
-        for entry in re.split(r"\n(?=\w+ :)", common)
-        if not re.search(rf"(?m)^{entry.partition(' ')[0]} :", own)
-    ]
-    return "\n\n".join([head + heading + "\n".join([own.rstrip(), *missing]), *others])
 
 
 def _report(line: str) -> None:
