@@ -67,8 +67,8 @@ class Latencies:
 def _latencies(model: Path, table: Path, folder: Path) -> Latencies:
     import http.client
 
-    from dplan.review.files import as_file
     from dplan.review.server import Review
+    from dplan.review.table import as_file
 
     found = Latencies()
     with Review(

@@ -5,9 +5,9 @@ import pytest
 
 from dplan import LogisticBaseline
 from dplan.review.engine import Engine
-from dplan.review.files import as_file
 from dplan.review.log import VerdictLog
 from dplan.review.session import Session
+from dplan.review.table import as_file
 from dplan.tables import fit_table, from_table
 from tests.tables.payments import payments
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import polars as pl
 
 from dplan.review.engine import Engine
-from dplan.review.files import as_file
 from dplan.review.log import VerdictLog
 from dplan.review.session import Session
-from dplan.review.simulating import answers_of, simulate
+from dplan.review.simulation import answers_of, simulate
+from dplan.review.table import as_file
 
 
 def run(folder, log, verdicts, acknowledge):

@@ -8,10 +8,10 @@ import polars as pl
 
 from dplan import DPLANEnsemble
 from dplan.review.engine import Engine
-from dplan.review.files import as_file
 from dplan.review.log import VerdictLog
 from dplan.review.session import Session
-from dplan.review.simulating import simulate
+from dplan.review.simulation import simulate
+from dplan.review.table import as_file
 from dplan.tables import fit_table, from_table
 from tests.browser import chromium
 from tests.review.serving import served

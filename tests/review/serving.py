@@ -5,8 +5,8 @@ import json
 from contextlib import contextmanager
 from urllib.parse import parse_qs, urlsplit
 
-from dplan.review.files import as_file
 from dplan.review.server import Review
+from dplan.review.table import as_file
 
 
 @contextmanager

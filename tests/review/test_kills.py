@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from dplan.review.log import Verdicts, read_log
+from dplan.review.log import Standing, read_log
 from tests.conftest import PROJECT
 from tests.review.killable import run
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
 
 
 def labels(log):
-    return {key: record["verdict"] for key, record in Verdicts(read_log(log)).current.items()}
+    return {key: record["verdict"] for key, record in Standing(read_log(log)).current.items()}
 
 
 @pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.soak)])

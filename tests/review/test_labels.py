@@ -9,9 +9,9 @@ from click.testing import CliRunner
 
 from dplan.cli.main import main
 from dplan.exceptions import VerdictLogError
-from dplan.review.labels import export_labels, merge_logs, summary
-from dplan.review.log import VerdictLog, Verdicts, read_log
-from dplan.review.rows import TableFile
+from dplan.review.export import count_lines, export_labels, merge_logs
+from dplan.review.log import Standing, VerdictLog, read_log
+from dplan.review.table import TableFile
 from dplan.tables.input import Input
 from tests.review.test_log import undo, verdict
 
@@ -39,7 +39,7 @@ def log(open_session, fraud, tmp_path):
 
 
 def test_replay_prints_what_a_log_adds_up_to(log):
-    found = summary(read_log(log))
+    found = count_lines(read_log(log))
     assert (found.given, found.changed, found.undone) == (16, 1, 1)
     assert found.labels["theft"] == 1
     assert found.labels["unsure"] == 1
@@ -60,7 +60,7 @@ def test_exported_labels_can_be_fitted_and_are_the_verdicts(log, folder, tmp_pat
     table = read[suffix](output)
     expected = {
         key.row[0]: record["class"] or record["verdict"]
-        for key, record in Verdicts(read_log(log)).current.items()
+        for key, record in Standing(read_log(log)).current.items()
         if record["verdict"] != "unsure"
     }
     marked = table.filter(pl.col("verdict").is_not_null())
@@ -120,7 +120,7 @@ def test_merging_keeps_every_line_and_names_contradictions(tmp_path):
     assert "Contradiction: b is normal (Anna) and anomaly (Ben)." in text
     records = read_log(output)
     assert len(records) == 10
-    current = {key.row[0]: record["verdict"] for key, record in Verdicts(records).current.items()}
+    current = {key.row[0]: record["verdict"] for key, record in Standing(records).current.items()}
     assert current == {"a": "normal", "b": "anomaly", "c": "unsure"}
     with pytest.raises(VerdictLogError, match="already exists"):
         merge_logs([records], output)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dplan.exceptions import VerdictLogError
-from dplan.review.log import Key, VerdictLog, Verdicts, read_log
+from dplan.review.log import Key, Standing, VerdictLog, read_log
 
 ROWS = ["a", "b", "c", "<script>", "\u202e", "line\nbreak"]
 
@@ -43,7 +43,7 @@ operations = st.lists(
 @given(operations)
 @settings(deadline=None)
 def test_replaying_equals_a_plain_history_of_each_row(steps):
-    verdicts, history, given_at = Verdicts(), {row: [] for row in ROWS}, {}
+    verdicts, history, given_at = Standing(), {row: [] for row in ROWS}, {}
     for n, step in enumerate(steps, start=1):
         if isinstance(step, int):
             verdicts.add({**undo(step), "n": n})
@@ -94,7 +94,7 @@ def test_lines_are_on_disk_in_order_when_many_threads_write(tmp_path):
             thread.join()
     records = read_log(path)
     assert [record["n"] for record in records] == list(range(1, 81))
-    assert len(Verdicts(records).current) == 80
+    assert len(Standing(records).current) == 80
 
 
 def test_one_log_has_one_writer(tmp_path):
@@ -184,5 +184,5 @@ def test_a_later_verdict_counts_and_undoing_it_brings_the_earlier_one_back(tmp_p
         assert labels(log.verdicts) == {"a": ("anomaly", "theft")}
         log.append(undo(1), undo(1), undo(99))
         assert labels(log.verdicts) == {}
-    assert Verdicts(read_log(tmp_path / "v.jsonl")).current == {}
+    assert Standing(read_log(tmp_path / "v.jsonl")).current == {}
     assert Key(("a",), "d") not in log.verdicts.current

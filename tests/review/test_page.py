@@ -10,8 +10,8 @@ from axe_core_python.sync_playwright import Axe
 
 from dplan import LogisticBaseline
 from dplan.review.engine import Engine
-from dplan.review.files import as_file
 from dplan.review.log import read_log
+from dplan.review.table import as_file
 from dplan.review.view import threshold_view
 from tests.browser import chromium, needs_browser
 from tests.conftest import PROJECT

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 import dplan
 from dplan import TableDetector
 from dplan.cli.main import main
-from dplan.review.log import Verdicts, read_log
+from dplan.review.log import Standing, read_log
 from experiments.data.sources import load_review
 from experiments.discovery import review as discovery
 from experiments.suites import Plan, cells_of
@@ -48,7 +48,7 @@ def test_a_simulated_review_finds_more_than_no_feedback(folder, tmp_path):
         "--model-out", tmp_path / "new.dplan",
     )  # fmt: skip
     assert "33 verdicts" in again
-    assert len(Verdicts(read_log(log)).current) == 33
+    assert len(Standing(read_log(log)).current) == 33
 
 
 @pytest.mark.soak

@@ -9,12 +9,12 @@ import pytest
 
 from dplan.exceptions import VerdictLogError
 from dplan.review import engine
-from dplan.review import rows as table_rows
+from dplan.review import table as table_rows
 from dplan.review.engine import POOL
-from dplan.review.log import VerdictLog, Verdicts, read_log
+from dplan.review.log import Standing, VerdictLog, read_log
 from dplan.review.session import Refused
-from dplan.review.simulating import simulate
-from dplan.review.view import queue_view, state_view, threshold_view
+from dplan.review.simulation import simulate
+from dplan.review.view import open_rows, queue_view, state_view, threshold_view
 from dplan.tables.input import Input
 from tests.tables.payments import payments
 
@@ -90,7 +90,7 @@ def test_reopening_continues_and_replaying_gives_the_same_labels(open_session, f
     np.testing.assert_array_equal(again.round.scores, scores)
     assert again.queue() == queue
     assert again.since_refit == 5
-    replayed = Verdicts(read_log(tmp_path / "verdicts.jsonl")).current
+    replayed = Standing(read_log(tmp_path / "verdicts.jsonl")).current
     assert [record["number"] for record in replayed.values()] == rows
 
 
@@ -315,8 +315,8 @@ def test_rows_that_changed_lose_their_verdict_and_are_counted(open_session, fold
 def test_other_ids_than_the_log_has_are_refused(open_session, folder, tmp_path):
     open_session().log.close()
     from dplan.review.engine import Engine
-    from dplan.review.rows import TableFile
     from dplan.review.session import Session
+    from dplan.review.table import TableFile
 
     with VerdictLog(tmp_path / "verdicts.jsonl") as log:
         engine = Engine(TableFile(Input(folder / "june.csv")), folder / "fraud.dplan")
@@ -393,14 +393,14 @@ def test_the_filter_searches_all_open_rows(open_session):
     session = open_session()
     every = session.queue()
     table = session.round.pool
-    matching = session.queue("country=xx items>2")
+    matching = open_rows(session, "country=xx items>2")
     assert matching
     for row in every:
         place = session.round.places[row]
         expected = table["country"][place] == "XX" and float(table["items"][place]) > 2
         assert (row in matching) == expected
-    assert session.queue(f"j{every[5]:05}") == [every[5]]
-    assert session.queue("no such words") == []
+    assert open_rows(session, f"j{every[5]:05}") == [every[5]]
+    assert open_rows(session, "no such words") == []
 
 
 def test_large_tables_are_read_in_chunks_and_only_candidates_are_kept(

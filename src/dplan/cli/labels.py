@@ -21,10 +21,10 @@ def labels() -> None:
 @click.argument("log", type=LOG)
 def replay(log: Path) -> None:
     """Replay LOG and print what it adds up to."""
-    from dplan.review.labels import summary
+    from dplan.review.export import count_lines
     from dplan.review.log import read_log
 
-    found = summary(read_log(log))
+    found = count_lines(read_log(log))
     rows = sum(found.labels.values())
     echo(f"{log.name}: {rows:,} rows with a verdict; {found.given:,} verdicts given, "
          f"{found.changed:,} replaced, {found.undone:,} undone.")  # fmt: skip
@@ -53,9 +53,9 @@ def replay(log: Path) -> None:
 @_reading.options
 def export(log: Path, table: Path, output: Path, only_reviewed: bool, reading: _reading.Reading) -> None:
     """Write TABLE with the verdicts of LOG in a column, which dplan fit and dplan update read."""
-    from dplan.review.labels import export_labels
+    from dplan.review.export import export_labels
     from dplan.review.log import read_log
-    from dplan.review.rows import TableFile
+    from dplan.review.table import TableFile
 
     records = read_log(log)
     sessions = [record for record in records if record["kind"] == "session"]
@@ -75,8 +75,8 @@ def export(log: Path, table: Path, output: Path, only_reviewed: bool, reading: _
 @click.option("-o", "--output", required=True, type=OUTPUT, help="Log to write; it must not exist.")
 def merge(logs: tuple[Path, ...], output: Path) -> None:
     """Merge LOGS of the same table into one, by time; a later verdict about a row counts."""
-    from dplan.review.labels import label_of, merge_logs, summary
-    from dplan.review.log import read_log
+    from dplan.review.export import count_lines, merge_logs
+    from dplan.review.log import label_of, read_log
 
     contradictions = merge_logs([read_log(log) for log in logs], output)
     for one, other in contradictions[:10]:
@@ -87,7 +87,7 @@ def merge(logs: tuple[Path, ...], output: Path) -> None:
         )
     if len(contradictions) > 10:
         echo(f"… and {len(contradictions) - 10:,} more contradictions.", err=True)
-    rows = sum(summary(read_log(output)).labels.values())
+    rows = sum(count_lines(read_log(output)).labels.values())
     echo(
         f"Wrote {output}: {rows:,} rows with a verdict, {len(contradictions):,} contradictions "
         "(the later verdict counts)."

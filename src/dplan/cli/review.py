@@ -15,7 +15,7 @@ from dplan.cli._shared import OUTPUT, echo, examples, progress_bar, stopwatch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dplan.review.rows import TableFile
+    from dplan.review.table import TableFile
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -116,7 +116,7 @@ def review(
 
 
 def _table(path: Path, ids: tuple[str, ...], model: Path | None, reading: _reading.Reading) -> TableFile:
-    from dplan.review.files import as_file
+    from dplan.review.table import as_file
     from dplan.tables.model import TableModel
 
     loaded = None if model is None else TableModel.load(model)
@@ -172,11 +172,10 @@ def _simulate(
     import polars as pl
 
     from dplan.review.engine import Engine
-    from dplan.review.labels import export_labels
+    from dplan.review.export import default_log, default_model, export_labels
     from dplan.review.log import VerdictLog
-    from dplan.review.results import default_log, default_model, write_story
     from dplan.review.session import Session
-    from dplan.review.simulating import answers_of, simulate
+    from dplan.review.simulation import answers_of, simulate
 
     truth: list[str] = []
     for _, _, frame in table.chunks():
@@ -188,7 +187,11 @@ def _simulate(
     with stopwatch() as seconds, VerdictLog(path) as verdicts, progress_bar() as bar:
         engine = Engine(table, model, drop=drop, seed=seed)
         session = Session(
-            engine, verdicts, refit_every=every, who="simulation", on_refit=lambda new: new.model.save(target)
+            engine,
+            verdicts,
+            refit_every=every,
+            who="simulation",
+            on_refit=lambda new: new.write_model(target),
         )
         session.open()
         base = session.round.rows.tolist()  # in the order of the model without feedback
@@ -200,10 +203,7 @@ def _simulate(
             if done % 10 == 0 or done == n_verdicts:
                 without = sum(bool(truth[other]) for other in base[:done])
                 echo(f"{done:>5} verdicts: {found} anomalies found; without feedback {without}.")
-        story = write_story(session, path)
-        echo(
-            f"Wrote {path}, {target.name if target.exists() else 'no model'} and {story} in {seconds():.1f} s."
-        )
+        echo(f"Wrote {path} and {target.name if target.exists() else 'no model'} in {seconds():.1f} s.")
         if labels_out is not None:
             export_labels(verdicts.records, table, labels_out)
             echo(f"Wrote {labels_out}.")

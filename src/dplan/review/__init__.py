@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dplan.review.server import Review
+    from dplan.tables.model import TableModel
 
 __all__ = ["review"]
 
@@ -76,12 +77,12 @@ def review(
     ...         page.url.startswith("http://127.0.0.1:")
     True
     """
-    from dplan.review.files import as_file, as_model_file
     from dplan.review.server import Review
+    from dplan.review.table import as_file
 
     scratch = TemporaryDirectory(prefix="dplan-review-")
     try:
-        model_file, loaded = as_model_file(model, Path(scratch.name))
+        model_file, loaded = _model_file(model, Path(scratch.name))
         columns = [id] if isinstance(id, str) else id
         found = as_file(table, columns, loaded, Path(scratch.name))
         in_memory = found.path.is_relative_to(scratch.name)
@@ -106,6 +107,24 @@ def review(
     if browser:
         page.show()
     return page
+
+
+def _model_file(model: Any, folder: Path) -> tuple[Path | None, TableModel | None]:
+    """Return the file of a model, written to a folder if it is in memory, and the model."""
+    from dplan.tables.model import TableModel
+
+    if model is None:
+        return None, None
+    if isinstance(model, str | Path):
+        return Path(model), TableModel.load(model)
+    fitted = model.to_model() if hasattr(model, "to_model") else model
+    if not isinstance(fitted, TableModel):
+        raise TypeError(
+            f"model must be a TableModel, a TableDetector, a model file or None, got {type(model).__name__}; "
+            "fit one with dplan fit or TableDetector"
+        )
+    fitted.save(folder / "model.dplan")
+    return folder / "model.dplan", fitted
 
 
 class _Callable(types.ModuleType):

@@ -23,7 +23,6 @@ from dplan.review.details import row_details, similar_rows
 from dplan.review.log import Decision
 from dplan.review.rounds import Round
 from dplan.review.session import Refused, Session
-from dplan.review.story import story
 from dplan.review.view import queue_view, state_view, threshold_view, verdict_view
 from dplan.text import visible
 from dplan.web import receive_body
@@ -35,9 +34,6 @@ _SHARED_STYLE = _FOLDER.parent / "_html" / "style.css"
 _READ_AHEAD = 3  # rows that are explained before they are shown
 _LONGEST_NAME = 100
 _LARGEST_BODY, _SLOWEST_BODY = 65_536, 30.0  # bytes, seconds
-
-# The story is a self-contained page: its style sheet is part of it, and nothing else.
-_STORY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 
 
 class Pages:
@@ -136,10 +132,6 @@ class Pages:
         """Write the results."""
         return JSONResponse({"written": self.finish()})
 
-    def story(self, request: Request) -> Response:
-        """Return the story of the session."""
-        return HTMLResponse(story(self.session), headers={"Content-Security-Policy": _STORY_POLICY})
-
     def _explained(self, current: Round, row: int) -> Future[dict[str, Any]]:
         """Return the details of a row, which are computed once per round."""
         if row not in current.places:
@@ -177,7 +169,6 @@ def create_app(session: Session, finish: Callable[[], list[str]]) -> Starlette:
             Route("/api/undo", _taking_json(pages.undo), methods=["POST"]),
             Route("/api/refit", _taking_json(pages.refit), methods=["POST"]),
             Route("/api/finish", _taking_json(pages.finished), methods=["POST"]),
-            Route("/story", pages.story),
             Route("/static/shared.css", _shared_style),
             Mount("/static", StaticFiles(directory=_FOLDER / "static")),
         ],

@@ -29,7 +29,7 @@ def row_details(current: Round, row: int, ids: Sequence[str]) -> dict[str, Any]:
     place = current.places[row]
     frame, prepared = current.pool[[place]], current.prepared[[place]]
     model = current.model
-    explanation = model.explain(frame)
+    explanation = model.explain(frame, prepared, current.scores[[row]])
     (found,) = model.evidence.reasons(frame, prepared, explanation, _REASONS)
     features = _Features(model, frame, prepared[0])
     places = {column.name: j for j, column in enumerate(model.evidence.columns)}

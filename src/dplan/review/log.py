@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 from dplan.exceptions import VerdictLogError
 from dplan.persistence.appending import AppendedFile, whole_lines
 
-__all__ = ["Decision", "Key", "Record", "VerdictLog", "Verdicts", "read_log"]
+__all__ = ["Decision", "Key", "Record", "Standing", "VerdictLog", "label_of", "read_log"]
 
 Record = dict[str, Any]
 Decision = Literal["anomaly", "normal", "unsure"]
@@ -44,7 +44,7 @@ class Key(NamedTuple):
     digest: str
 
 
-class Verdicts:
+class Standing:
     """The verdicts that count after some lines of a log.
 
     Attributes
@@ -54,7 +54,7 @@ class Verdicts:
 
     Examples
     --------
-    >>> verdicts = Verdicts()
+    >>> verdicts = Standing()
     >>> row = {"kind": "verdict", "row": ["p7"], "digest": "d", "class": "", "window": "w"}
     >>> verdicts.add({**row, "n": 1, "verdict": "normal"})
     >>> verdicts.add({**row, "n": 2, "verdict": "anomaly"})
@@ -96,11 +96,16 @@ class Verdicts:
 class VerdictLog:
     """A log open for writing; other writers are refused until it is closed.
 
+    Parameters
+    ----------
+    path : path or None
+        The file, which is continued if it exists; None to keep the lines in memory only, for simulations.
+
     Attributes
     ----------
     records : list of dict
         All lines.
-    verdicts : Verdicts
+    verdicts : Standing
         What they add up to.
 
     Examples
@@ -113,9 +118,16 @@ class VerdictLog:
     [1]
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | Path | None) -> None:
+        self.path = Path("memory" if path is None else path)
         self._lock = threading.Lock()
+        self._file: AppendedFile | None = None
+        self.records: list[Record] = []
+        self.verdicts = Standing()
+        if path is not None:
+            self._open()
+
+    def _open(self) -> None:
         try:
             self._file = AppendedFile(self.path)
         except BlockingIOError as error:
@@ -129,7 +141,7 @@ class VerdictLog:
         except VerdictLogError:
             self._file.close()
             raise
-        self.verdicts = Verdicts(self.records)
+        self.verdicts = Standing(self.records)
 
     def append(self, *records: Record) -> list[Record]:
         """Add lines, with number and time; when this returns, they are on disk."""
@@ -140,7 +152,8 @@ class VerdictLog:
                 for i, record in enumerate(records, start=1)
             ]
             try:
-                self._file.append(_as_lines(numbered))
+                if self._file is not None:
+                    self._file.append(_as_lines(numbered))
             except OSError as error:
                 raise VerdictLogError(
                     f"not saved: cannot write to {self.path}: {error.strerror}; all earlier verdicts are kept"
@@ -152,7 +165,8 @@ class VerdictLog:
 
     def close(self) -> None:
         """Close the file and release it for other writers."""
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -173,6 +187,11 @@ def read_log(path: str | Path) -> list[Record]:
 def key_of(record: Record) -> Key:
     """Return the key of the row that a verdict is about."""
     return Key(tuple(record["row"]), record["digest"])
+
+
+def label_of(record: Record, anomaly: str = "anomaly") -> str:
+    """Return the label that a verdict means: its class, "normal" or "unsure"; `anomaly` for one without a class."""
+    return str(record["class"] or anomaly) if record["verdict"] == "anomaly" else str(record["verdict"])
 
 
 def _as_lines(records: Iterable[Record]) -> bytes:

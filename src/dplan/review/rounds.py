@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
+from dplan.persistence.atomic import atomic_write
 from dplan.query import Likeness
-from dplan.review.rows import TableFile
+from dplan.review.table import TableFile
 from dplan.tables.model import TableModel
 
-__all__ = ["Judged", "Progress", "Round", "RoundMaker"]
+__all__ = ["Progress", "Round", "RoundMaker", "likeness_of"]
 
 Progress = Callable[[str, int, int | None], None]  # the stage, the steps done and the total, if it is known
 
-_ARRAYS = ("scores", "rows", "order", "explored", "groups", "disagreement")
+_ARRAYS = ("scores", "rows", "prepared", "order", "explored", "groups", "disagreement")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,15 +36,17 @@ class Round:
         0 before any refit.
     model : TableModel
         The model.
-    digest : str
-        Of its file.
+    content : bytes
+        Its file.
     scores : ndarray of float64
         The score of every row of the table.
     pool : polars.DataFrame
-        The rows that may be shown, with all columns: those with the highest scores, some that only the explorers find,
-        and those with a verdict.
+        The rows that may be shown, with all columns, the highest scores first: those with the highest scores, some that
+        only the explorers find, and those with a verdict.
     rows : ndarray of int64
         Their numbers in the table, counted from 0.
+    prepared : ndarray of float32
+        The pool as the detector sees it.
     order : ndarray of int64
         Row numbers in the order to ask about them.
     explored : ndarray of int64
@@ -56,14 +59,20 @@ class Round:
 
     number: int
     model: TableModel
-    digest: str
+    content: bytes = field(repr=False)
     scores: NDArray[np.float64] = field(repr=False)
     pool: pl.DataFrame = field(repr=False)
     rows: NDArray[np.int64] = field(repr=False)
+    prepared: Floats = field(repr=False)
     order: NDArray[np.int64] = field(repr=False)
     explored: NDArray[np.int64] = field(repr=False)
     groups: NDArray[np.int64] = field(repr=False)
     disagreement: NDArray[np.float64] = field(repr=False)
+
+    @cached_property
+    def digest(self) -> str:
+        """A short digest of the model file."""
+        return hashlib.sha256(self.content).hexdigest()[:16]
 
     @cached_property
     def places(self) -> dict[int, int]:
@@ -76,14 +85,9 @@ class Round:
         return dict(zip(self.rows.tolist(), self.groups.tolist(), strict=True))
 
     @cached_property
-    def prepared(self) -> Floats:
-        """The pool as the detector sees it."""
-        return self.model.prepare(self.pool)
-
-    @cached_property
     def likeness(self) -> Likeness:
         """Compares rows of the pool."""
-        return Likeness(self.model.background, self.model.preparation.feature_groups())
+        return likeness_of(self.model)
 
     @cached_property
     def ascending(self) -> NDArray[np.float64]:
@@ -97,7 +101,7 @@ class Round:
 
     def ready(self) -> Round:
         """Compute what every verdict needs, so that the first one does not wait for it."""
-        _ = self.ascending, self.places, self.group_of
+        _ = self.ascending, self.places, self.group_of, self.digest
         return self
 
     def rank(self, row: int) -> int:
@@ -106,9 +110,14 @@ class Round:
 
     def save(self, folder: Path) -> None:
         """Write the round to an empty folder."""
-        self.model.save(folder / "model.dplan")
+        (folder / "model.dplan").write_bytes(self.content)
         self.pool.write_parquet(folder / "pool.parquet", compression="lz4")
         np.savez(folder / "arrays.npz", **{name: getattr(self, name) for name in _ARRAYS})
+
+    def write_model(self, path: Path) -> None:
+        """Write the model file."""
+        with atomic_write(path) as temporary:
+            temporary.write_bytes(self.content)
 
     @classmethod
     def load(cls, folder: Path, number: int) -> Round:
@@ -117,19 +126,7 @@ class Round:
         with np.load(folder / "arrays.npz", allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in _ARRAYS}
         pool = pl.read_parquet(folder / "pool.parquet", glob=False)
-        return cls(number, TableModel.load(content), digest_of(content), pool=pool, **found)
-
-
-def digest_of(content: bytes) -> str:
-    """Return a short digest of a model file."""
-    return hashlib.sha256(content).hexdigest()[:16]
-
-
-class Judged(NamedTuple):
-    """A row with a verdict: its number in the table and its class, or "" for a normal row."""
-
-    row: int
-    name: str
+        return cls(number, TableModel.load(content), content, pool=pool, **found)
 
 
 class RoundMaker(Protocol):
@@ -141,6 +138,11 @@ class RoundMaker(Protocol):
         """Score the table with the first model."""
         ...
 
-    def refit(self, judged: Sequence[Judged], number: int, progress: Progress) -> Round:
+    def refit(self, classes: Mapping[int, str], number: int, progress: Progress) -> Round:
         """Learn from verdicts and score the table again."""
         ...
+
+
+def likeness_of(model: TableModel) -> Likeness:
+    """Return what compares rows that were prepared for a model, in typical ranges of its background rows."""
+    return Likeness(model.background, model.preparation.feature_groups())

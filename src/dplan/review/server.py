@@ -14,12 +14,11 @@ import uvicorn
 from starlette.responses import PlainTextResponse
 
 from dplan.review.app import create_app
-from dplan.review.labels import export_labels, label_of
-from dplan.review.log import VerdictLog
-from dplan.review.results import default_log, default_model, write_story
+from dplan.review.export import default_log, default_model, export_labels
+from dplan.review.log import VerdictLog, label_of
 from dplan.review.rounds import RoundMaker
-from dplan.review.rows import TableFile
 from dplan.review.session import Session
+from dplan.review.table import TableFile
 from dplan.review.worker import Worker
 from dplan.web import PAGE_HEADERS, Cookie, Guard, listen, names_of
 
@@ -106,7 +105,7 @@ class Review:
             self._verdicts,
             refit_every=refit_every,
             who=who,
-            on_refit=lambda new: new.model.save(self.model_path),
+            on_refit=lambda new: new.write_model(self.model_path),
         )
         token = secrets.token_urlsafe(24)
         # An address that means all interfaces is not one that a browser can open.
@@ -156,11 +155,10 @@ class Review:
         return {", ".join(key.row): label_of(record) for key, record in current.items()}
 
     def write_results(self) -> list[str]:
-        """Write the labels and the story of the session; return the files with results."""
+        """Write the labels, if asked for; return the files with results."""
         written = [f"verdicts: {self.log}"]
         if self.session.base is None:
             return written
-        written.append(f"story: {write_story(self.session, self.log)}")
         if self.model_path.exists() and self.session.round.number:
             written.append(f"updated model: {self.model_path}")
         if self.labels_out is not None:

@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dplan.exceptions import VerdictLogError
 from dplan.query import duplicates_first
-from dplan.review.filtering import matching
-from dplan.review.log import Decision, Key, Record, VerdictLog, Verdicts, key_of
-from dplan.review.rounds import Judged, Round, RoundMaker
-from dplan.review.rows import keys_of
+from dplan.review.log import Decision, Key, Record, Standing, VerdictLog, key_of, label_of
+from dplan.review.rounds import Round, RoundMaker
+from dplan.review.table import keys_of
 
 __all__ = ["Refused", "Session"]
 
@@ -116,8 +115,8 @@ class Session:
         current = opened
         if refits:
             self._used = refits[-1]["upto"]
-            then = Verdicts(record for record in self.log.records if record["n"] <= self._used)
-            current = self.maker.refit(self._judged(then.current), len(refits), self._progress)
+            then = Standing(record for record in self.log.records if record["n"] <= self._used)
+            current = self.maker.refit(self._classes(then.current), len(refits), self._progress)
         current.ready()
         with self.lock:
             self._round, self.stage = current, None
@@ -144,19 +143,15 @@ class Session:
             current = self.log.verdicts.current
             return {self._rows[key]: record for key, record in current.items() if key in self._rows}
 
-    def queue(self, text: str = "") -> list[int]:
-        """Return the numbers of the rows to ask about, in order; `text` filters them."""
+    def queue(self) -> list[int]:
+        """Return the numbers of the rows to ask about, in order."""
         with self.lock:
             current = self.round
             judged = self.judged()
             first = [row for row in self._returned if row not in judged and row in current.places]
             rows = [row for row in current.order.tolist() if row not in judged and row not in first]
             decisions = {row: record["verdict"] for row, record in judged.items()}
-            rows = first + duplicates_first(rows, current.group_of, decisions)
-        if text.strip():
-            kept = matching(current.pool, text)
-            rows = [row for row in rows if kept[current.places[row]]]
-        return rows
+            return first + duplicates_first(rows, current.group_of, decisions)
 
     def group(self, row: int) -> list[int]:
         """Return the near duplicates of a row, itself included."""
@@ -275,13 +270,13 @@ class Session:
         """Begin to learn from the verdicts so far, unless that is under way; return whether it has begun."""
         with self.lock:
             current = self.round
-            judged = self._judged(self.log.verdicts.current)
-            if self.refitting or not judged:
+            classes = self._classes(self.log.verdicts.current)
+            if self.refitting or not classes:
                 return False
             self.refitting, self.error = True, ""
             self._used_next = len(self.log.records)
             self._progress("Learning from your verdicts", 0, None)
-        job = threading.Thread(target=self._refit, args=(judged, current.number + 1), daemon=True)
+        job = threading.Thread(target=self._refit, args=(classes, current.number + 1), daemon=True)
         job.start()
         if wait:
             while job.is_alive():
@@ -291,10 +286,10 @@ class Session:
                 raise RuntimeError(self.error)
         return True
 
-    def _refit(self, judged: list[Judged], number: int) -> None:
+    def _refit(self, classes: dict[int, str], number: int) -> None:
         started, upto = time.monotonic(), self._used_next
         try:
-            new = self.maker.refit(judged, number, self._progress).ready()
+            new = self.maker.refit(classes, number, self._progress).ready()
             if self._on_refit is not None:
                 self._on_refit(new)
             seconds = round(time.monotonic() - started, 2)
@@ -314,18 +309,13 @@ class Session:
         if self.refit_every and self.since_refit >= self.refit_every:
             self.refit()
 
-    def _judged(self, current: Mapping[Key, Record]) -> list[Judged]:
-        return [
-            Judged(self._rows[key], self.class_of(record))
+    def _classes(self, current: Mapping[Key, Record]) -> dict[int, str]:
+        """Return the class of each row with a verdict that the detector can learn from, "" for a normal row."""
+        return {
+            self._rows[key]: label_of(record, self.default_class) if record["verdict"] == "anomaly" else ""
             for key, record in current.items()
             if record["verdict"] != "unsure" and key in self._rows
-        ]
-
-    def class_of(self, record: Record) -> str:
-        """Return the class that a verdict means: its own, the model's only one, or "anomaly"; "" if normal."""
-        if record["verdict"] != "anomaly":
-            return ""
-        return record["class"] or self.default_class
+        }
 
     @property
     def default_class(self) -> str:

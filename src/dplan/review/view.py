@@ -1,19 +1,26 @@
-"""What the page is told: the state of the session, the queue and the threshold, as JSON values."""
+"""What the page is told: the state of the session, the queue and its filter, and the threshold, as JSON values."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
+import polars as pl
 
-from dplan.review.log import Record
+from dplan.review.log import Record, label_of
 from dplan.review.progress import alert_volume, found_so_far, next_rows, without_feedback
 from dplan.review.session import Session
 from dplan.text import visible
 
-__all__ = ["queue_view", "state_view", "threshold_view", "verdict_view"]
+__all__ = ["matching", "open_rows", "queue_view", "state_view", "threshold_view", "verdict_view"]
+
+_TERM = re.compile(r'\s*("(?:[^"]*)"|[^\s"]\S*)')
+_CONDITION = re.compile(r"^(.+?)(>=|<=|!=|=|>|<|:)(.*)$", re.DOTALL)
 
 _SHOWN = 40  # rows of the queue
 _RECENT = 20  # verdicts that the recent precision is about
@@ -54,7 +61,7 @@ def state_view(session: Session) -> dict[str, Any]:
     baseline = without_feedback(base.rows.tolist(), verdicts, len(hits))
     some: list[int] = np.unique(np.linspace(0, len(hits) - 1, _POINTS).astype(int)).tolist() if hits else []
     curve = found_so_far(hits)
-    labels = Counter(session.class_of(r) for r in looked_at if r["verdict"] == "anomaly")
+    labels = Counter(label_of(r, session.default_class) for r in looked_at if r["verdict"] == "anomaly")
     return found | {
         "round": current.number,
         "rows": len(current.scores),
@@ -99,8 +106,8 @@ def _classes(session: Session, labels: Counter[str]) -> list[dict[str, Any]]:
 
 def queue_view(session: Session, text: str = "") -> dict[str, Any]:
     """Return the next rows, and how many there are."""
-    rows = session.queue(text)
     with session.lock:
+        rows = open_rows(session, text)
         current, before, judged = session.round, session.previous, session.judged()
         shown = [row for row in rows[:_SHOWN] if session.key(row) not in session.log.verdicts.current]
         keys = [session.key(row) for row in shown]
@@ -134,6 +141,16 @@ def queue_view(session: Session, text: str = "") -> dict[str, Any]:
     return {"round": current.number, "left": len(rows), "pool": len(current.order), "rows": entries}
 
 
+def open_rows(session: Session, text: str = "") -> list[int]:
+    """Return the numbers of the rows to ask about, in order, that match a filter."""
+    with session.lock:
+        rows, current = session.queue(), session.round
+    if not text.strip():
+        return rows
+    kept = matching(current.pool, text)
+    return [row for row in rows if kept[current.places[row]]]
+
+
 def _confirmed(session: Session, row: int) -> dict[str, str] | None:
     found = session.confirmed(row)
     return None if found is None else {"verdict": found["verdict"], "class": visible(found["class"], 60)}
@@ -164,3 +181,62 @@ def verdict_view(record: Record) -> dict[str, Any]:
         "class": visible(record["class"], 60),
         "who": visible(record["who"], 60),
     }
+
+
+def matching(table: pl.DataFrame, text: str) -> pl.Series:
+    """Return which rows match a filter: each word must be in some value, and each condition must hold.
+
+    A condition is ``column=value``, ``column!=value``, ``column:part`` or a comparison of numbers such as
+    ``amount>=100``. Quote a term with spaces: ``"country=New Zealand"``. Upper and lower case are the same.
+
+    Examples
+    --------
+    >>> table = pl.DataFrame({"amount": ["5", "120"], "country": ["FR", "DE"]})
+    >>> matching(table, "amount>=100 de").to_list()
+    [False, True]
+    >>> matching(table, "country!=de").to_list()
+    [True, False]
+    """
+    texts = table.select(pl.all().cast(pl.String, strict=False).str.to_lowercase().fill_null(""))
+    found = pl.Series([True]).new_from_index(0, table.height)
+    for term in _TERM.findall(text):
+        found = found & _matches(table, texts, term.strip('"'))
+    return found
+
+
+def _matches(table: pl.DataFrame, texts: pl.DataFrame, term: str) -> pl.Series:
+    parts = _CONDITION.match(term)
+    if parts and (column := _column(table.columns, parts[1].strip())) is not None:
+        operator, wanted = parts[2], parts[3].strip().lower()
+        if operator == ":":
+            return texts[column].str.contains(wanted, literal=True)
+        numbers = table[column].cast(pl.Float64, strict=False)
+        with suppress(ValueError):
+            number = float(wanted)
+            held = {
+                ">": numbers > number,
+                "<": numbers < number,
+                ">=": numbers >= number,
+                "<=": numbers <= number,
+                "=": numbers == number,
+                "!=": numbers != number,
+            }[operator].fill_null(operator == "!=")
+            return held if operator not in ("=", "!=") else _equal(texts[column], wanted, operator, held)
+        if operator in ("=", "!="):
+            return _equal(texts[column], wanted, operator, None)
+        return pl.Series([False]).new_from_index(0, table.height)
+    return texts.select(pl.any_horizontal(pl.all().str.contains(term.lower(), literal=True))).to_series()
+
+
+def _equal(texts: pl.Series, wanted: str, operator: str, numbers: pl.Series | None) -> pl.Series:
+    """Compare as text and, where both are numbers, as numbers."""
+    same = texts.str.strip_chars() == wanted
+    if operator == "=":
+        return same if numbers is None else same | numbers
+    return ~same if numbers is None else ~same & numbers
+
+
+def _column(columns: Sequence[str], name: str) -> str | None:
+    if name in columns:
+        return name
+    return next((column for column in columns if column.lower() == name.lower()), None)

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Self
 if (
     TYPE_CHECKING
 ):  # here, the packages behind these would delay the start of the process that needs them first
-    from dplan.review.rounds import Judged, Progress, Round
-    from dplan.review.rows import TableFile
+    from dplan.review.rounds import Progress, Round
+    from dplan.review.table import TableFile
 
 __all__ = ["Worker"]
 
@@ -62,10 +62,10 @@ class Worker:
         with self._lock:
             return self._round(0, {"wanted": [list(row) for row in self._wanted]}, progress)
 
-    def refit(self, judged: Sequence[Judged], number: int, progress: Progress) -> Round:
+    def refit(self, classes: Mapping[int, str], number: int, progress: Progress) -> Round:
         """Learn from verdicts and score the table again."""
         with self._lock:
-            return self._round(number, {"judged": [list(one) for one in judged]}, progress)
+            return self._round(number, {"classes": [*classes.items()]}, progress)
 
     def close(self) -> None:
         """End the process and remove its files."""
@@ -130,8 +130,7 @@ def main() -> None:
         answer(stage=stage, done=done, total=total)
 
     from dplan.review.engine import Engine
-    from dplan.review.rounds import Judged
-    from dplan.review.rows import TableFile
+    from dplan.review.table import TableFile
     from dplan.tables.input import Input
 
     settings = next(jobs, None)
@@ -148,7 +147,7 @@ def main() -> None:
             else:
                 with suppress(AttributeError, OSError):
                     os.nice(_NICENESS - os.nice(0))
-                made = engine.refit([Judged(*one) for one in job["judged"]], job["number"], progress)
+                made = engine.refit(dict(job["classes"]), job["number"], progress)
             made.save(Path(job["folder"]))
             answer(done=True)
         except BrokenPipeError:

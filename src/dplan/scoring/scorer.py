@@ -24,7 +24,7 @@ from dplan.tables.mistakes import OnError, tolerated
 from dplan.tables.model import TableModel
 from dplan.tables.reasons import Reason, joined
 
-__all__ = ["Alerts", "Batch", "Best", "Cells", "Scored", "Scorer", "highest", "loaded"]
+__all__ = ["Alerts", "Batch", "Best", "Cells", "Scored", "Scorer", "highest", "loaded", "together"]
 
 _LISTED = 20  # columns named in a message
 
@@ -306,7 +306,7 @@ class Best:
         some = highest(keys, self.n)  # only what may stay is copied
         new, keys = scored[some], keys[some]
         if self.scored is not None:
-            new, keys = _both(self.scored, new), np.concatenate([self._keys, keys])
+            new, keys = together([self.scored, new]), np.concatenate([self._keys, keys])
             order = highest(keys, self.n)
             new, keys = new[order], keys[order]
         self.scored, self._keys = new, keys
@@ -323,11 +323,12 @@ def loaded(content: bytes) -> TableModel:
     return TableModel.load(content)
 
 
-def _both(one: Scored, other: Scored) -> Scored:
+def together(parts: Sequence[Scored]) -> Scored:
+    """Return the rows of several batches as one; how they differ from the training rows is that of the first."""
     # Relaxed, because files of JSON lines may have columns that others lack, and integers where others have floats.
-    tables = [part.table for part in (one, other) if part.table is not None]
+    tables = [part.table for part in parts if part.table is not None]
     arrays: dict[str, Any] = {
-        name: np.concatenate([getattr(one, name), getattr(other, name)])
+        name: np.concatenate([getattr(part, name) for part in parts])
         for name in ("rows", "prepared", "score", "percentile")
     }
-    return replace(one, table=pl.concat(tables, how="diagonal_relaxed") if tables else None, **arrays)
+    return replace(parts[0], table=pl.concat(tables, how="diagonal_relaxed") if tables else None, **arrays)

@@ -1,4 +1,4 @@
-"""What logs of verdicts are good for outside the page: labels, counts, and one log out of several."""
+"""What comes of a review: labels, counts, one log out of several, and where its files are."""
 
 from __future__ import annotations
 
@@ -13,17 +13,25 @@ import polars as pl
 from dplan.exceptions import VerdictLogError
 from dplan.persistence.atomic import atomic_write
 from dplan.persistence.claim import claimed
-from dplan.review.log import Key, Record, VerdictLog, Verdicts
-from dplan.review.rows import TableFile, keys_of, rows_with_ids
+from dplan.review.log import Key, Record, Standing, VerdictLog, label_of
+from dplan.review.table import TableFile, keys_of, rows_with_ids
 from dplan.tables.writing import format_of_output, write_rows
 
-__all__ = ["Exported", "Summary", "export_labels", "label_of", "merge_logs", "summary"]
+__all__ = [
+    "Exported",
+    "LogCounts",
+    "count_lines",
+    "default_log",
+    "default_model",
+    "export_labels",
+    "merge_logs",
+]
 
 VERDICT_COLUMN = "verdict"
 
 
 @dataclass(frozen=True)
-class Summary:
+class LogCounts:
     """What a log adds up to.
 
     Attributes
@@ -56,18 +64,13 @@ class Exported:
     unmatched: int
 
 
-def label_of(record: Record) -> str:
-    """Return the label that a verdict means: its class, "anomaly", "normal" or "unsure"."""
-    return str(record["class"] or "anomaly") if record["verdict"] == "anomaly" else str(record["verdict"])
-
-
-def summary(records: Sequence[Record]) -> Summary:
+def count_lines(records: Sequence[Record]) -> LogCounts:
     """Replay a log and count."""
     kinds = Counter(record["kind"] for record in records)
-    verdicts = Verdicts(records)
+    verdicts = Standing(records)
     standing = sum(1 for _ in verdicts.standing())
     current = verdicts.current.values()
-    return Summary(
+    return LogCounts(
         dict(Counter(map(label_of, current)).most_common()),
         kinds["verdict"],
         standing - len(verdicts.current),
@@ -96,7 +99,7 @@ def merge_logs(logs: Sequence[Sequence[Record]], output: Path) -> list[tuple[Rec
     numbers = {(which, r["n"]): n for n, (_, which, r) in enumerate(lines, start=1)}
     found: dict[Key, tuple[int, Record]] = {}
     contradictions = []
-    final = [Verdicts(records).current for records in logs]
+    final = [Standing(records).current for records in logs]
     for which, current in enumerate(final):
         for key, record in current.items():
             if key in found and found[key][0] != which and label_of(found[key][1]) != label_of(record):
@@ -145,7 +148,7 @@ def export_labels(
     only_reviewed : bool
         Leave out rows without a verdict.
     """
-    labels = {key: label_of(record) for key, record in Verdicts(records).current.items()}
+    labels = {key: label_of(record) for key, record in Standing(records).current.items()}
     columns: list[str] = next((r["columns"] for r in reversed(records) if r["kind"] == "session"), [])
     kind = format_of_output(output)
     matched: set[Key] = set()
@@ -201,3 +204,28 @@ def _verdict_column(columns: Sequence[str]) -> str:
     while name in columns:
         name = f"dplan_{name}"
     return name
+
+
+def default_log(table: Path, model: Path | None) -> Path:
+    """Return the log of a review: next to the model, or next to the table without a model.
+
+    Examples
+    --------
+    >>> default_log(Path("data/june.csv"), Path("models/fraud.dplan")).as_posix()
+    'models/fraud.june.verdicts.jsonl'
+    """
+    if model is None:
+        return table.with_name(f"{table.stem}.verdicts.jsonl")
+    return model.with_name(f"{model.stem}.{table.stem}.verdicts.jsonl")
+
+
+def default_model(table: Path, model: Path | None) -> Path:
+    """Return where the updated model is written.
+
+    Examples
+    --------
+    >>> default_model(Path("june.csv"), None).as_posix()
+    'june-reviewed.dplan'
+    """
+    begin = model or table
+    return begin.with_name(f"{begin.stem}-reviewed.dplan")

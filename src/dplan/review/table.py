@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from dplan.columns.frames import as_frame
 from dplan.review.log import Key
 from dplan.tables.chunks import CHUNK_ROWS, Chunk
 from dplan.tables.input import Input
+from dplan.tables.model import TableModel
 from dplan.text import shown
 
-__all__ = ["TableFile", "keys_of", "row_ids", "rows_with_ids"]
+__all__ = ["TableFile", "as_file", "keys_of", "row_ids", "rows_with_ids"]
 
 
 @dataclass(frozen=True)
@@ -69,18 +71,49 @@ class TableFile:
             )
 
 
-def row_ids(table: pl.DataFrame, ids: Sequence[str], first: int = 0) -> list[tuple[str, ...]]:
+def as_file(
+    table: Any,
+    ids: Sequence[str] | None,
+    model: TableModel | None,
+    folder: Path,
+) -> TableFile:
+    """Return a table as a file, written to a folder if it is in memory; ids are the model's unless given."""
+    chosen = tuple(ids) if ids is not None else None
+    if isinstance(table, Input):
+        found = table
+    elif isinstance(table, str | Path):
+        found = Input(table).like(model)
+    else:
+        as_frame(table).write_parquet(folder / "table.parquet", compression="lz4")
+        found = Input(folder / "table.parquet").like(model)
+    if not found.is_single:
+        raise ValueError(f"{found.name}: a review needs a single file")
+    return TableFile(found, _ids(chosen, model, found))
+
+
+def _ids(chosen: tuple[str, ...] | None, model: TableModel | None, table: Input) -> tuple[str, ...]:
+    """Return the columns that identify rows: as given, or those of the model that the table has."""
+    if chosen is not None:
+        return chosen
+    wanted = () if model is None else tuple(model.summary.get("ids", ()))
+    if not wanted:
+        return ()
+    _, _, first = next(TableFile(table).chunks(100))
+    return wanted if all(name in first.columns for name in wanted) else ()
+
+
+def row_ids(table: pl.DataFrame, ids: Sequence[str], numbers: Iterable[int]) -> list[tuple[str, ...]]:
     """Return the text of each row's ids or, without id columns, its number, counted from 1.
 
     Examples
     --------
-    >>> row_ids(pl.DataFrame({"a": [7, None]}), ["a"])
+    >>> row_ids(pl.DataFrame({"a": [7, None]}), ["a"], [0, 1])
     [('7',), ('',)]
-    >>> row_ids(pl.DataFrame({"a": [7, 8]}), [], first=10)
+    >>> row_ids(pl.DataFrame({"a": [7, 8]}), [], [10, 11])
     [('11',), ('12',)]
     """
     if not ids:
-        return [(str(first + i + 1),) for i in range(table.height)]
+        return [(str(number + 1),) for number in numbers]
     return table.select(pl.col(list(ids)).cast(pl.String).fill_null("")).rows()
 
 
@@ -101,16 +134,15 @@ def rows_with_ids(
         return sorted(number for number in numbers if 0 <= number < table.height)
     firsts = list({row[0] for row in wanted if len(row) == len(ids)})
     near = table[ids[0]].cast(pl.String).fill_null("").is_in(firsts).arg_true().to_list()
-    return [i for i, found in zip(near, row_ids(table[near], ids), strict=True) if found in wanted]
+    return [i for i, found in zip(near, row_ids(table[near], ids, near), strict=True) if found in wanted]
 
 
 def keys_of(
     table: pl.DataFrame, ids: Sequence[str], columns: Sequence[str], numbers: Sequence[int]
 ) -> list[Key]:
     """Return the keys of some rows: their ids, and a digest of these columns."""
-    rows = row_ids(table, ids) if ids else [(str(number + 1),) for number in numbers]
     names = sorted(columns)
-    values = table.select(names).rows()
+    rows, values = row_ids(table, ids, numbers), table.select(names).rows()
     return [Key(row, _digest(names, found)) for row, found in zip(rows, values, strict=True)]
 
 
