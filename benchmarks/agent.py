@@ -13,10 +13,10 @@ from sklearn.ensemble import IsolationForest
 
 from benchmarks.bars import Bar, interleaved, seconds, show
 from dplan import DPLAN
-from dplan._kernels.blas import single_threaded_blas
 from dplan._kernels.forest import grow, isolation_scores, new_forest
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.scaling import arrange, column_scale
+from dplan._kernels.threads import single_threaded_blas
 
 # Of DPLAN as published, and of an agent that draws rows uniformly, as in the ensemble; with their bars.
 UNIFORM_SHAPES = {

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 import dplan
 from benchmarks.agent import make_table
 from benchmarks.bars import Bar, seconds, show
-from dplan._kernels.blas import single_threaded_blas
 from dplan._kernels.perceptron import Floats
+from dplan._kernels.threads import single_threaded_blas
 
 ROUNDS = 7
 UNITS = 20

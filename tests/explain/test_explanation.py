@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from dplan import variants
 from dplan._kernels.neighbours import mean_nearest_distance
-from dplan._kernels.replaced_neighbours import neighbour_changes
+from dplan._kernels.replaced import neighbour_changes
 from dplan._kernels.trees import join_trees, one_tree
 from dplan.detectors._terms import LinearTerm, Replacing, ScoreTerm, StackedTreesTerm
 from dplan.explain.explanation import _scaled, effects

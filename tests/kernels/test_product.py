@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dplan._kernels import perceptron, product
-from dplan._kernels.tile import rounds_once
+from dplan._kernels.product import rounds_once
 from dplan._kernels.trees import exp2
 
 pytestmark = pytest.mark.any_processor

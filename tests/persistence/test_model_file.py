@@ -16,7 +16,7 @@ from sklearn.base import clone
 import dplan
 from dplan import ModelFileError
 from dplan._kernels import perceptron
-from dplan._kernels.tile import rounds_once
+from dplan._kernels.product import rounds_once
 from dplan.detectors import _saving
 from dplan.persistence import model_file
 from dplan.tables import TableModel

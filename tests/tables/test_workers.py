@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from dplan._kernels import stopping
+from dplan._kernels import threads
 from dplan.tables.workers import in_threads
 
 
@@ -14,9 +14,9 @@ def a_minute(model, ended):
     """Do what scoring a chunk with a large model does: one block after the other."""
     try:
         for _ in range(600):
-            stopping.check()
+            threads.check_stopped()
             time.sleep(0.1)
-    except stopping.Stopped:
+    except threads.Stopped:
         ended.append(model)
         raise
 

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from dplan._kernels.compile import compiled_exactly
 from dplan._kernels.perceptron import Floats
-from dplan._kernels.tile import LANES, NO_FLOOR, NO_SHIFT, has_wide_registers, tile
+from dplan._kernels.product import LANES, NO_FLOOR, NO_SHIFT, has_wide_registers, tile
 
 # Distances are averaged over several small samples. In such a sample, a hidden anomaly rarely meets another anomaly of
 # its class (LeSiNN: Pang, Ting, Albrecht, 2015).

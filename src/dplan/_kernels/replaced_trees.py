@@ -1,4 +1,4 @@
-"""Effect of replacing a feature on sums of leaves, as defined in `dplan._kernels.replaced_network`.
+"""Effect of replacing a feature on sums of leaves, as defined in `dplan._kernels.replaced`.
 
 A row's leaf changes only if a node on its path that tests the feature sends the other row to the other side. At the
 first such node, all background rows that leave the path continue as one set. Where the row decides, the set goes one
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dplan._kernels.compile import compiled_exactly
 from dplan._kernels.perceptron import Floats
-from dplan._kernels.replaced_network import Changes, Indices
+from dplan._kernels.replaced import Changes, Indices
 from dplan._kernels.trees import Trees
 
 Set = np.uint64

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 
-from dplan._kernels import stopping
+from dplan._kernels import threads
 from dplan._kernels.compile import compiled_exactly
 from dplan._kernels.perceptron import Floats
 
@@ -132,7 +132,7 @@ def score_in_blocks(
     size = min(block_rows(X.shape[1], row_steps), len(scores))
     block = np.empty((size, X.shape[1]), dtype=np.float32)
     for start, chunk in _pieces(X, rows, max(size, 1)):
-        stopping.check()
+        threads.check_stopped()
         if not scale_rows(chunk, low, inverse, block):
             assert_all_finite(X, input_name="X")  # raises with a description of the value
         scores[start : start + len(chunk)] = score(block[: len(chunk)])

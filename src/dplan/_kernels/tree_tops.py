@@ -16,7 +16,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from dplan._kernels.tile import LANES, call_on_lanes, in_all_lanes
+from dplan._kernels.product import LANES, call_on_lanes, in_all_lanes
 
 Nodes = NDArray[np.int32]
 Level = tuple[Nodes, NDArray[np.int64]]  # its inner nodes, and their trees

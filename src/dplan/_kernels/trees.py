@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dplan._kernels.compile import compiled_exactly
 from dplan._kernels.perceptron import Floats
-from dplan._kernels.tile import LANES
+from dplan._kernels.product import LANES
 from dplan._kernels.tree_tops import MANY, WORD, Tops, exits_of_few, exits_of_many, tops
 
 _BLOCK_ROWS = 128  # so few that all their columns stay in the processor's nearest cache

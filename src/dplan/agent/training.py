@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from dplan._kernels import perceptron
 from dplan._kernels.compile import compiled, compiled_exactly, compiled_into_caller
 from dplan._kernels.perceptron import Floats
-from dplan._kernels.prefetching import fetch_row
 from dplan._kernels.views import matrix
 from dplan.agent.environment import (
     ANOMALOUS,
@@ -205,7 +204,6 @@ def run_steps(
             reward += intrinsic_reward(training.novelty, world, agent.sizes, row)  # lines 11 and 12
         terminal = steps.ends_episode and step == steps.end - 1
         store(memory, step, row, action, reward, next_row, terminal)  # line 13
-        fetch_row(world.rows, next_row)
         if not still:
             for i in range(size):  # line 14
                 slots[i] = int(rng.random() * min(step + 1, len(memory.rows)))
@@ -301,8 +299,6 @@ def fill_batch(
 ) -> None:
     """Write the transitions in these slots, with their targets y = r + γ max_a' Q̂(s', a'; θ⁻), into a minibatch."""
     rows, n_columns = batch.rows, batch.rows.shape[1]
-    for i in range(len(slots)):
-        fetch_row(world.rows, memory.rows[slots[i]])
     for i in range(len(slots)):
         slot = slots[i]
         if np.isnan(memory.future[slot]):  # first drawn since θ⁻ changed

@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dplan._kernels.blas import single_threaded_blas
 from dplan._kernels.perceptron import Floats
 from dplan._kernels.scaling import arrange, column_scale, no_scale, score_in_blocks
+from dplan._kernels.threads import single_threaded_blas
 from dplan.detectors._checks import (
     advise_on_text_columns,
     as_generator,

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from dplan._kernels import product
 from dplan._kernels.neighbours import mean_nearest_distance, rank_step, spread_out
 from dplan._kernels.perceptron import Floats, Sizes
-from dplan._kernels.replaced_neighbours import neighbour_changes
-from dplan._kernels.replaced_network import Changes, Indices, network_changes, single_output
+from dplan._kernels.replaced import Changes, Indices, neighbour_changes, network_changes, single_output
 from dplan._kernels.replaced_trees import forest_changes, tree_changes
 from dplan._kernels.trees import Trees, isolation, sum_of_leaves
 

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dplan._kernels import stopping
+from dplan._kernels import threads
 from dplan._kernels.perceptron import Floats
-from dplan._kernels.replaced_network import Changes
+from dplan._kernels.replaced import Changes
 from dplan._kernels.scaling import scale_rows
 from dplan.detectors._base import Detector
 from dplan.detectors._terms import Replacing, Term
@@ -152,7 +152,7 @@ def _changes(detector: Detector, replacing: Replacing) -> NDArray[np.float64]:
         parts = [[pool.submit(found, start, term) for term in terms] for start in starts]
         try:
             for start, part in zip(starts, parts, strict=True):
-                stopping.check()
+                threads.check_stopped()
                 changes[:, start : start + at_once] = sum(future.result() for future in part)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from threading import Event
 from typing import Any
 
-from dplan._kernels.stopping import stopped_by
+from dplan._kernels.threads import stopped_by
 from dplan.tables.model import TableModel
 
 __all__ = ["Run", "in_threads", "loaded_model", "on_cluster"]

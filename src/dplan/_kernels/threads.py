@@ -1,13 +1,18 @@
-"""Limit BLAS to one thread while kernels run."""
+"""Threads: limit BLAS to one while kernels run, and stop work in others.
+
+Ctrl-C only reaches the main thread, and threads cannot be stopped from outside.
+"""
 
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
 import threadpoolctl
 
+_event: ContextVar[threading.Event | None] = ContextVar("event", default=None)
 _lock = threading.Lock()
 _inside = 0
 _limit: Any = None
@@ -57,3 +62,35 @@ def single_threaded_blas() -> Iterator[None]:
                 _limit.restore_original_limits()
                 _take_control()  # let other users change the setting again
                 _limit = None
+
+
+class Stopped(Exception):
+    """The result is not needed any more."""
+
+
+@contextmanager
+def stopped_by(event: threading.Event) -> Iterator[None]:
+    """Make `check_stopped` raise in this block and thread once an event is set.
+
+    Examples
+    --------
+    >>> event = threading.Event()
+    >>> with stopped_by(event):
+    ...     check_stopped()
+    ...     event.set()
+    ...     check_stopped()
+    Traceback (most recent call last):
+    dplan._kernels.threads.Stopped
+    """
+    token = _event.set(event)
+    try:
+        yield
+    finally:
+        _event.reset(token)
+
+
+def check_stopped() -> None:
+    """Raise `Stopped` if the work was stopped; called between two blocks of rows."""
+    event = _event.get()
+    if event is not None and event.is_set():
+        raise Stopped

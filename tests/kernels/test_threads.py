@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from dplan._kernels.blas import single_threaded_blas
+from dplan._kernels.threads import single_threaded_blas
 
 
 def blas_threads():
