@@ -33,7 +33,7 @@ def test_fit_predict_learns_from_the_labels(name):
 
 
 def test_n_jobs_means_the_same_as_in_scikit_learn(monkeypatch):
-    from dplan.detectors import ensemble
+    from dplan.detectors.ensemble import ensemble, training
 
     asked = []
 
@@ -42,7 +42,8 @@ def test_n_jobs_means_the_same_as_in_scikit_learn(monkeypatch):
             asked.append(n_threads)
             super().__init__(n_threads)
 
-    monkeypatch.setattr(ensemble, "ThreadPoolExecutor", Pool)
+    for module in (ensemble, training):
+        monkeypatch.setattr(module, "ThreadPoolExecutor", Pool)
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "3")  # which joblib takes for the number of cores
     X, y = small_task()
     scores = []
