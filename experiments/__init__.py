@@ -8,7 +8,6 @@
 `journal`                 one JSON line per finished cell; survives crashes and full disks
 `runner`                  running unfinished cells, in worker processes of joblib
 `configuration`           what results depend on: library versions, data, machine
-`progress`                showing progress in the terminal
 `results`                 reading a journal back: means and deviations over the runs
 `statistics`              Wilcoxon, Friedman and Nemenyi tests, correlations
 `checking`                checking a results file

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dplan.cli._shared import DATA_HOME, FOLDER, INTERRUPTED, Commands, echo, examples
+from dplan.cli._shared import DATA_HOME, FOLDER, INTERRUPTED, Commands, echo, examples, progress_bar
+
+if TYPE_CHECKING:
+    from experiments.cells import Cell
 
 __all__ = ["main"]
 
@@ -124,16 +129,12 @@ def run(
     """
     if not suites and not quick:
         raise click.UsageError("name a suite, use `all`, or add --quick")
-    from rich.console import Console
-
     from dplan.detectors._registry import list_detectors
     from experiments import runner
-    from experiments.progress import LiveProgress
     from experiments.suites import PAPER_SUITES, Plan
 
     if "every" in methods:
         methods = tuple(entry.name for entry in list_detectors())
-    console = Console(stderr=True)
     try:
         plan = Plan(
             suites=PAPER_SUITES if not suites or "all" in suites else tuple(dict.fromkeys(suites)),
@@ -147,14 +148,14 @@ def run(
             datasets=tuple(dict.fromkeys(datasets)),
             quick=quick,
         )
-        with LiveProgress(console, jobs) as progress:
+        with progress_bar() as show:
             summary = runner.run(
                 plan,
                 output,
                 home=data_home,
                 jobs=jobs,
                 command=_command_line(data_home),
-                listener=progress,
+                listener=_Listener(show),
             )
     except KeyboardInterrupt:
         echo("Interrupted. Finished cells are kept; run the same command again to resume.", err=True)
@@ -214,6 +215,28 @@ def check(folder: Path, data_home: Path | None, rerun: int) -> None:
     echo(f"{checked.n_cells:,} cells checked, {len(checked.problems):,} problems found")
     if checked.problems:
         raise SystemExit(1)
+
+
+class _Listener:
+    """Shows how many cells are done, and every failure."""
+
+    def __init__(self, show: Callable[[str, int, int | None], None]) -> None:
+        self._show, self._over, self._total = show, 0, 0
+
+    def start(self, cells: Sequence[Cell], skipped: int) -> None:
+        """Show how many cells there are."""
+        if skipped:
+            echo(f"{skipped:,} cells already finished, {len(cells):,} remaining", err=True)
+        self._total = len(cells)
+        self._show("Running cells", 0, self._total)
+
+    def finish(self, cell: Cell, outcome: dict[str, Any]) -> None:
+        """Count a cell."""
+        if outcome["status"] == "failed":
+            place = f"{cell.suite}, {cell.method} on {cell.scenario}, seed {cell.seed}"
+            echo(f"failed: {place}: {outcome['error']}", err=True)
+        self._over += 1
+        self._show("Running cells", self._over, self._total)
 
 
 def _command_line(data_home: Path | None) -> str:

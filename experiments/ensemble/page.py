@@ -84,85 +84,6 @@ def p_value(runs: Runs, method: str, figure: str) -> str:
     return "–" if p is None else f"{p:.4f}" + ("" if first.mean() > second.mean() else " (behind)")
 
 
-def aims(runs: Runs, results: Results, records: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield the goals and what was measured."""
-    yield "## Goals"
-    rivals = [method for method in runs.methods if method != OURS]
-    average = {
-        (method, figure): float(runs.table(method, figure).mean())
-        for method in runs.methods
-        for figure in ("auc_pr", "auc_roc", "auc_pr_unknown", "auc_roc_unknown")
-    }
-    rows = [
-        aim("average AUC-PR ≥ 0.75", average[OURS, "auc_pr"], average[OURS, "auc_pr"] >= 0.75),
-        aim("average AUC-ROC ≥ 0.93", average[OURS, "auc_roc"], average[OURS, "auc_roc"] >= 0.93),
-    ]
-    for figure, name in (("auc_pr", "AUC-PR"), ("auc_roc", "AUC-ROC")):
-        best = max(rivals, key=lambda rival: average[rival, figure])
-        ahead = average[OURS, figure] - average[best, figure]
-        p_values = [
-            wilcoxon_p_value(*(runs.table(m, figure).mean(axis=1) for m in (OURS, r))) for r in rivals
-        ]
-        largest = max(p for p in p_values if p is not None)
-        rows.append(aim(f"{name}: ahead of every other detector (best: {best})", ahead, ahead > 0))
-        rows.append(aim(f"{name}: largest p-value of the Wilcoxon tests < 0.05", largest, largest < 0.05))
-        unknown = f"{figure}_unknown"
-        best = max(rivals, key=lambda rival: average[rival, unknown])
-        ahead = average[OURS, unknown] - average[best, unknown]
-        rows.append(aim(f"{name}, unknown classes alone: ahead (best: {best})", ahead, ahead > 0))
-    for family, title in FAMILIES.items():
-        best = max(rivals, key=lambda rival: runs.of_family(rival, "auc_pr", family))
-        gap = runs.of_family(OURS, "auc_pr", family) - runs.of_family(best, "auc_pr", family)
-        rows.append(aim(f"{title}: AUC-PR no more than 0.03 below the best ({best})", gap, gap >= -0.03))
-    for figure, name in (("auc_pr", "AUC-PR"), ("auc_roc", "AUC-ROC")):
-        ratio = runs.table(OURS, figure).std(axis=1).mean() / runs.table("DPLAN", figure).std(axis=1).mean()
-        rows.append(aim(f"{name}: std over runs at most half of one agent's", ratio, ratio <= 0.5))
-    for count in (5, 15):
-        rows.extend(label_aims([record for record in records if record["group"] == f"{count} labels"], count))
-    slowest = fit_ratio(results)
-    if slowest:
-        rows.append(
-            aim(
-                "fit time at most 6× one faithful agent's (largest over the data sets)", slowest, slowest <= 6
-            )
-        )
-    yield markdown(["goal", "measured", ""], rows)
-
-
-def label_aims(records: Sequence[dict[str, Any]], count: int) -> Iterator[list[str]]:
-    """Yield whether it leads with few labels, if that was measured."""
-    arms = {record["arm"] for record in records}
-    means = {arm: mean([record for record in records if record["arm"] == arm]) for arm in arms}
-    for place, name in enumerate(("AUC-PR", "AUC-ROC")) if OURS in means else ():
-        best = max(arms - {OURS}, key=lambda arm: means[arm][place])
-        ahead = means[OURS][place] - means[best][place]
-        yield aim(
-            f"{name} with {count} labels: ahead (best of {len(arms) - 1} others: {best})", ahead, ahead > 0
-        )
-
-
-def aim(name: str, figure: float, held: bool) -> list[str]:
-    """Return a row of the table of aims."""
-    return [
-        name,
-        f"{figure:+.3f}" if "ahead" in name or "below" in name else f"{figure:.3f}",
-        "reached" if held else "missed",
-    ]
-
-
-def fit_ratio(results: Results) -> float | None:
-    """Return the largest ratio, over the data sets, of the median seconds to fit: ours to DPLAN's."""
-    seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for cell in results.select("speed", "resampled"):
-        seconds[cell["dataset"], cell["method"]].append(cell["fit_seconds"])
-    ratios = [
-        float(np.median(values) / np.median(seconds[dataset, "DPLAN"]))
-        for (dataset, method), values in seconds.items()
-        if method == OURS
-    ]
-    return max(ratios, default=None)
-
-
 def parts_section(records: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield what the parts are worth, and what leaving one family out would have chosen."""
     titles = {"agent": "One agent, with one change"}
@@ -282,7 +203,6 @@ def page(
         "Written by `python -m experiments.ensemble.page --page docs/ensemble-results.md` from the journals in "
         "`experiments/results`. Another page [explains them](ensemble.md).",
         *results_section(runs),
-        *aims(runs, results, records),
         *members_section(member_lines),
         *parts_section(records),
     ]
