@@ -11,7 +11,8 @@
 `results`                 reading a journal back: means and deviations over the runs
 `statistics`              Wilcoxon, Friedman and Nemenyi tests, correlations
 `checking`                checking a results file
-`pages`, `fields`         the report as one HTML page and as Markdown
+`pages`                   the report as one HTML page and as Markdown
+`fields`, `charts`        comparing methods over tables; drawing it
 `paper`                   the paper's tables and figures, next to the published results
 `adgym`, `unknown`        few labels on published splits; anomalies of unknown classes
 `discovery`               simulated reviews

@@ -8,7 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan._html.blocks import Entry, Figure, Grid
-from dplan._html.charts import Line, critical_difference, panels
+from experiments.charts import Line, critical_difference, panels
 from experiments.paper.tables import number_text
 from experiments.results import Cell, Results
 from experiments.statistics import average_ranks, rank_methods, wilcoxon_p_value

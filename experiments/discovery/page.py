@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._html.blocks import Block, Entry, Figure, Grid, Heading, Items, Paragraph
-from dplan._html.charts import Line, panels
+from experiments.charts import Line, panels
 from experiments.discovery.review import CHECKPOINTS
 from experiments.fields import OURS
 from experiments.paper.tables import number_text

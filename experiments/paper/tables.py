@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._html.blocks import Block, Entry, Figure, Grid, Heading, Paragraph
-from dplan._html.charts import Line, critical_difference, panels
 from experiments.cells import TOPS
+from experiments.charts import Line, critical_difference, panels
 from experiments.paper import published
 from experiments.results import Groups, Results, Spread
 from experiments.statistics import rank_methods, wilcoxon_p_value, wins_ties_losses

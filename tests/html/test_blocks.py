@@ -61,7 +61,7 @@ def test_text_and_marks_can_be_seen(scheme):
 
 
 def test_every_class_that_charts_use_has_a_colour():
-    for name in [f"c{i}" for i in range(charts._N_COLOURS)] + [f"m{i}" for i in range(charts._N_SHADES)]:
+    for name in [f"c{i}" for i in range(charts.N_COLOURS)] + [f"m{i}" for i in range(charts._N_SHADES)]:
         assert re.search(rf"\.{name} {{ (--c|fill): var\(--{name}\); }}", STYLE)
 
 
@@ -133,6 +133,6 @@ def test_no_label_of_an_axis_is_cut():
 
 def test_axes_of_equal_or_extreme_ends_have_finite_places():
     for low, high in ((0.0, 0.0), (5.0, 5.0), (-1e308, 1e308), (1e-300, 2e-300), (-3.0, -3.0)):
-        axis = charts._Axis(low, high, 0, 100)
+        axis = charts.Axis(low, high, 0, 100)
         assert 0 <= axis(low) <= axis(high) <= 100
         assert all(-1 <= axis(tick) <= 101 for tick in axis.ticks(4))

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from dplan.text import shortened
 
-__all__ = ["Line", "bars", "critical_difference", "histogram", "key", "line_chart", "panels", "scatter"]
+__all__ = ["N_COLOURS", "Axis", "Line", "bars", "histogram", "key", "line_chart", "scatter", "svg", "text_at"]
 
 Floats = NDArray[np.float64]
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 54, 14, 22, 34
 _WIDTH, _HEIGHT = 420, 210
-_N_COLOURS, _N_SHADES = 9, 6  # as many as the style sheet has
+N_COLOURS, _N_SHADES = 9, 6  # as many as the style sheet has
 _CHARACTER = 5.8  # width of a small character, at most
 
 
@@ -41,47 +41,6 @@ def key(names: Mapping[str, str], *, cross: str = "") -> Markup:
     return Markup('<p class="key">{}</p>').format(Markup("").join(parts))
 
 
-def panels(
-    charts: Mapping[str, Mapping[str, Line]],
-    x_label: str,
-    y_label: str,
-    crosses: Mapping[str, Mapping[float, float]] | None = None,
-) -> Markup:
-    """Draw small line charts side by side, with one legend.
-
-    Parameters
-    ----------
-    charts : mapping of str to mapping of str to Line
-        By title, the lines of each chart by name.
-    x_label, y_label : str
-        Titles of the axes.
-    crosses : mapping, optional
-        By title, published points to compare with.
-
-    Examples
-    --------
-    >>> svg = panels({"dos": {"DPLAN": Line([1, 2], [.5, .6], [.1, .1])}}, "classes", "AUC-PR")
-    >>> svg.count("<svg"), svg.count('class="line c0"'), svg.count('class="band c0"')
-    (1, 1, 1)
-    """
-    names = list(dict.fromkeys(name for lines in charts.values() for name in lines))
-    styles = {name: f"c{i % _N_COLOURS}" for i, name in enumerate(names)}
-    legend = key({style: name for name, style in styles.items()}, cross="paper" if crosses else "")
-    drawn = [
-        line_chart(
-            {styles[name]: line for name, line in lines.items()},
-            title=title,
-            x_label=x_label,
-            y_label=y_label,
-            crosses=(crosses or {}).get(title, {}),
-            size=(260, 175),
-            show_title=True,
-        )
-        for title, lines in charts.items()
-    ]
-    return Markup('{}<div class="panels">{}</div>').format(legend, Markup("").join(drawn))
-
-
 def line_chart(
     lines: Mapping[str, Line],
     *,
@@ -103,8 +62,8 @@ def line_chart(
         deviation = line.deviation or [0.0] * len(line.mean)
         ends += [m + sign * d for m, d in zip(line.mean, deviation, strict=True) for sign in (-1, 1)]
     low, high = y_range or (min(ends), max(ends))
-    x = _Axis(min(xs), max(xs), _LEFT, width - _RIGHT)
-    y = _Axis(low, high, height - _BOTTOM, _TOP)
+    x = Axis(min(xs), max(xs), _LEFT, width - _RIGHT)
+    y = Axis(low, high, height - _BOTTOM, _TOP)
     parts = [_y_ticks(y, width), _x_ticks(x, height, whole=whole, most=6 if width > 300 else 4)]
     for style, line in lines.items():
         if line.deviation:
@@ -119,11 +78,11 @@ def line_chart(
     for a, b in crosses.items():
         parts.append(f'<path class="cross" d="M{x(a):.1f} {y(b):.1f}m-4 -4l8 8m0 -8l-8 8"/>')
     if show_title:
-        parts.append(_text((_LEFT + width - _RIGHT) / 2, 13, title, "middle", "title"))
+        parts.append(text_at((_LEFT + width - _RIGHT) / 2, 13, title, "middle", "title"))
     else:
-        parts.append(_text(_LEFT, 12, y_label, "start", "small"))
-    parts.append(_text((_LEFT + width - _RIGHT) / 2, height - 4, x_label, "middle", "small"))
-    return _svg(f"{title}: {y_label} by {x_label}", width, height, parts)
+        parts.append(text_at(_LEFT, 12, y_label, "start", "small"))
+    parts.append(text_at((_LEFT + width - _RIGHT) / 2, height - 4, x_label, "middle", "small"))
+    return svg(f"{title}: {y_label} by {x_label}", width, height, parts)
 
 
 def histogram(
@@ -139,8 +98,8 @@ def histogram(
     (True, True)
     """
     top = max((float(values.max()) for values in series.values()), default=1.0) or 1.0
-    x = _Axis(edges[0], edges[-1], _LEFT, _WIDTH - _RIGHT)
-    y = _Axis(0, top, _HEIGHT - _BOTTOM, _TOP)
+    x = Axis(edges[0], edges[-1], _LEFT, _WIDTH - _RIGHT)
+    y = Axis(0, top, _HEIGHT - _BOTTOM, _TOP)
     parts = [_y_ticks(y, _WIDTH, percent=percent), _x_ticks(x, _HEIGHT)]
     for style, values in series.items():
         steps = [f"V{y(value):.1f}H{x(edges[i + 1]):.1f}" for i, value in enumerate(values)]
@@ -150,9 +109,9 @@ def histogram(
         at = x(mark)
         side, anchor = (at - 5, "end") if at > _WIDTH / 2 else (at + 5, "start")
         parts.append(f'<path class="mark" d="M{at:.1f} {_TOP}V{_HEIGHT - _BOTTOM}"/>')
-        parts.append(_text(side, _TOP + 10, mark_text, anchor))
-    parts.append(_text(_WIDTH / 2, _HEIGHT - 4, x_label, "middle", "small"))
-    return _svg(title, _WIDTH, _HEIGHT, parts)
+        parts.append(text_at(side, _TOP + 10, mark_text, anchor))
+    parts.append(text_at(_WIDTH / 2, _HEIGHT - 4, x_label, "middle", "small"))
+    return svg(title, _WIDTH, _HEIGHT, parts)
 
 
 def bars(series: Mapping[str, Floats], labels: Sequence[str], *, title: str) -> Markup:
@@ -165,25 +124,25 @@ def bars(series: Mapping[str, Floats], labels: Sequence[str], *, title: str) -> 
     (2, True)
     """
     left, step, top = 4, 11 * len(series) + 22, 4
-    x = _Axis(0, max(float(max(values.max() for values in series.values())), 1e-9), left, _WIDTH - 44)
+    x = Axis(0, max(float(max(values.max() for values in series.values())), 1e-9), left, _WIDTH - 44)
     most = int((_WIDTH - left) / 6.2)
     parts = []
     for i, label in enumerate(labels):
         y = top + i * step
-        parts.append(_text(left, y + 10, shortened(label, most), "start"))
+        parts.append(text_at(left, y + 10, shortened(label, most), "start"))
         for j, (style, values) in enumerate(series.items()):
             length = max(x(float(values[i])) - left, 0.5)
             place = f'x="{left}" y="{y + 14 + 11 * j}" width="{length:.1f}" height="9"'
             parts.append(f'<rect class="block {style}" {place}/>')
-            parts.append(_text(left + length + 4, y + 22 + 11 * j, _percent(values[i]), "start", "small"))
-    return _svg(title, _WIDTH, top + step * len(labels) + 4, parts)
+            parts.append(text_at(left + length + 4, y + 22 + 11 * j, _percent(values[i]), "start", "small"))
+    return svg(title, _WIDTH, top + step * len(labels) + 4, parts)
 
 
 def scatter(places: Floats, shades: Floats, rings: Floats, *, title: str) -> Markup:
     """Draw points, in the colours m0 to m5 and larger the higher their shade in [0, 1], and rings at other places."""
     width, height = _WIDTH, 280
     low, high = np.quantile(np.concatenate([places, rings]), [0.002, 0.998], axis=0)
-    x, y = _Axis(low[0], high[0], 12, width - 12), _Axis(low[1], high[1], height - 12, 12)
+    x, y = Axis(low[0], high[0], 12, width - 12), Axis(low[1], high[1], height - 12, 12)
 
     def at(place: Floats) -> str:
         return f'cx="{np.clip(x(place[0]), 6, width - 6):.1f}" cy="{np.clip(y(place[1]), 6, height - 6):.1f}"'
@@ -194,56 +153,10 @@ def scatter(places: Floats, shades: Floats, rings: Floats, *, title: str) -> Mar
         for i in np.argsort(shades, kind="stable")  # the highest on top
     ]
     parts += [f'<circle class="ring" {at(ring)} r="4"/>' for ring in rings]
-    return _svg(title, width, height, parts, "map")
+    return svg(title, width, height, parts, "map")
 
 
-def critical_difference(names: Sequence[str], ranks: Sequence[float], difference: float) -> Markup:
-    """Draw average ranks on a line; a bar joins methods whose difference is not significant (Nemenyi's test).
-
-    Examples
-    --------
-    >>> svg = critical_difference(["DPLAN", "DUA", "REPEN"], [1.2, 1.5, 3.0], 1.0)
-    >>> svg.count('class="joined"'), svg.count('class="stem"')
-    (1, 3)
-    """
-    order = sorted(range(len(names)), key=ranks.__getitem__)
-    ordered = [ranks[i] for i in order]
-    half = (len(order) + 1) // 2
-    left, right, axis = 150.0, 490.0, 56.0
-    place = _Axis(1, max(len(names), 2), left, right)
-    joined = _cliques(ordered, difference)
-    first_label = axis + 14 + 9 * len(joined)
-    parts = [f'<path class="axis" d="M{left} {axis}H{right}"/>']
-    for rank in range(1, max(len(names), 2) + 1):
-        parts.append(f'<path class="axis" d="M{place(rank):.1f} {axis - 5}v5"/>')
-        parts.append(_text(place(rank), axis - 9, str(rank), "middle"))
-    parts.append(f'<path class="scale" d="M{left} 18H{min(place(1 + difference), 630):.1f}"/>')
-    parts.append(_text(left, 12, f"critical difference {difference:.2f}", "start"))
-    for level, (begin, stop) in enumerate(joined):
-        ends = f"M{place(ordered[begin]) - 3:.1f} {axis + 9 + 9 * level}H{place(ordered[stop]) + 3:.1f}"
-        parts.append(f'<path class="joined" d="{ends}"/>')
-    for i, number in enumerate(order):
-        on_left = i < half
-        y = first_label + 20 * (i if on_left else len(order) - 1 - i) + 6
-        edge = left - 8 if on_left else right + 8
-        parts.append(f'<path class="stem" d="M{place(ranks[number]):.1f} {axis}V{y}H{edge}"/>')
-        label = f"{names[number]} {ranks[number]:.2f}"
-        parts.append(_text(edge + (-4 if on_left else 4), y + 4, label, "end" if on_left else "start"))
-    drawn = _svg("Critical-difference diagram", 640, round(first_label + 20 * half + 12), parts, "ranks")
-    return Markup('<div class="scroll">{}</div>').format(drawn)
-
-
-def _cliques(ranks: Sequence[float], difference: float) -> list[tuple[int, int]]:
-    """Return the longest runs of sorted ranks within the critical difference."""
-    found: list[tuple[int, int]] = []
-    for begin in range(len(ranks)):
-        stop = max(i for i in range(begin, len(ranks)) if ranks[i] - ranks[begin] <= difference)
-        if stop > begin and (not found or stop > found[-1][1]):
-            found.append((begin, stop))
-    return found
-
-
-class _Axis:
+class Axis:
     """Maps values to positions; handles equal ends and differences that overflow."""
 
     def __init__(self, low: float, high: float, start: float, end: float) -> None:
@@ -264,7 +177,7 @@ class _Axis:
         return [float(n * step) for n in np.arange(np.ceil(self.low / step), np.floor(self.high / step) + 1)]
 
 
-def _x_ticks(x: _Axis, height: int, *, whole: bool = False, most: int = 6) -> str:
+def _x_ticks(x: Axis, height: int, *, whole: bool = False, most: int = 6) -> str:
     y, edge = height - _BOTTOM, x.end + _RIGHT
     ticks = [tick for tick in x.ticks(most) if not whole or tick == int(tick)]
     widest = _CHARACTER * max((len(_short(tick)) for tick in ticks), default=0)
@@ -275,14 +188,14 @@ def _x_ticks(x: _Axis, height: int, *, whole: bool = False, most: int = 6) -> st
         text, at = _short(tick), x(tick)
         half = _CHARACTER * len(text) / 2
         parts.append(f'<path class="axis" d="M{at:.1f} {y}v4"/>')
-        parts.append(_text(min(max(at, half), edge - half), y + 15, text, "middle", "small"))
+        parts.append(text_at(min(max(at, half), edge - half), y + 15, text, "middle", "small"))
     return "".join(parts)
 
 
-def _y_ticks(y: _Axis, width: int, *, percent: bool = False) -> str:
+def _y_ticks(y: Axis, width: int, *, percent: bool = False) -> str:
     return "".join(
         f'<path class="grid" d="M{_LEFT} {y(tick):.1f}H{width - _RIGHT}"/>'
-        + _text(_LEFT - 5, y(tick) + 3, f"{100 * tick:.3g} %" if percent else _short(tick), "end", "small")
+        + text_at(_LEFT - 5, y(tick) + 3, f"{100 * tick:.3g} %" if percent else _short(tick), "end", "small")
         for tick in y.ticks(4)
     )
 
@@ -298,11 +211,13 @@ def _short(value: float) -> str:
     return text if len(text) <= 8 else f"{value:.2g}"
 
 
-def _text(x: float, y: float, text: str, anchor: str, style: str = "label") -> str:
+def text_at(x: float, y: float, text: str, anchor: str, style: str = "label") -> str:
+    """Return a text at a place."""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" class="{style}">{escape(text)}</text>'
 
 
-def _svg(title: str, width: int, height: int, parts: Sequence[str], style: str = "chart") -> Markup:
+def svg(title: str, width: int, height: int, parts: Sequence[str], style: str = "chart") -> Markup:
+    """Return a drawing of some parts, with its title for screen readers."""
     name = escape(title)
     return Markup(
         f'<svg viewBox="0 0 {width} {height}" class="{style}" role="img" aria-label="{name}"><title>{name}</title>'
