@@ -86,9 +86,8 @@ def test_the_command_with_two_workers_is_killed_and_goes_on(tmp_path):
 @pytest.mark.parametrize("lines", [1, 4], ids=["as workers start", "as they work"])
 def test_ctrl_c_ends_the_command_at_once_with_a_line_and_it_goes_on(tmp_path, lines):
     process = _start_command(tmp_path, lines)
-    time.sleep(0.3)  # workers import what they need, or are in the midst of a cell
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the runner and to its workers
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=600)
     assert process.returncode == 130
     # On a slow machine, lines about the progress come before.
     assert (out, err.splitlines()[-1]) == (
@@ -133,7 +132,7 @@ def _check_that_it_goes_on(folder, at_least):
 
 def _wait_until_gone(session):
     """Workers whose runner was killed must not stay behind."""
-    for _ in range(200):
+    for _ in range(2_400):
         left = subprocess.run(
             ["ps", "-o", "pid=", "-s", str(session)], capture_output=True, text=True, check=False
         )

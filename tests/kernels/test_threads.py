@@ -42,11 +42,11 @@ def test_overlapping_blocks_share_the_limit():
     def stay_inside():
         with single_threaded_blas():
             entered.set()
-            may_leave.wait(10)
+            may_leave.wait(600)
 
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(stay_inside)
-        entered.wait(10)
+        entered.wait(600)
         assert limited() == {1}
         assert blas_threads() == {1}  # the other thread is still inside
         may_leave.set()

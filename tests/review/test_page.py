@@ -17,6 +17,7 @@ from tests.browser import chromium, needs_browser
 from tests.conftest import PROJECT
 from tests.review.pictures import SIZES, take
 from tests.review.serving import served
+from tests.serving.process import until
 
 pytestmark = needs_browser
 
@@ -255,10 +256,15 @@ def test_the_threshold_shows_alerts_and_precision(open_page, review):
     assert slider.get_attribute("aria-valuetext").startswith("1 alerts")
 
 
+def ask_no_more(page):
+    """Have a window no longer ask for news, and wait for the answer that may be under way."""
+    page.evaluate("for (let i = setTimeout(() => 0); i; i--) clearTimeout(i); window.setTimeout = () => 0")
+    page.wait_for_load_state("networkidle")
+
+
 def test_two_windows_contradict_each_other(open_page, review):
     one, two = open_page(), open_page()
-    two.evaluate("window.setTimeout = () => 0")  # it no longer asks for news
-    two.wait_for_timeout(2000)
+    ask_no_more(two)
     row = press(one, "a")
     assert shown(two) == row
     two.keyboard.press("n")
@@ -266,13 +272,12 @@ def test_two_windows_contradict_each_other(open_page, review):
     assert f"me marked {row} as anomaly in another window" in two.inner_text("#conflict-text")
     two.click("#change-it")
     two.wait_for_function("before => document.querySelector('.row-id').innerText !== before", arg=row)
-    assert [record["verdict"] for record in verdicts(review)] == ["anomaly", "normal"]
+    until(lambda: [record["verdict"] for record in verdicts(review)] == ["anomaly", "normal"])
 
 
 def test_a_stale_window_goes_on_after_a_refit(open_page, review):
     one, two = open_page(), open_page()
-    two.evaluate("window.setTimeout = () => 0")
-    two.wait_for_timeout(2000)
+    ask_no_more(two)
     press(one, "a")
     one.keyboard.press("r")
     one.wait_for_function("() => document.getElementById('activity').innerText.startsWith('Learned')")
@@ -388,7 +393,7 @@ def test_the_keyboard_alone_reaches_everything(open_page):
 def test_a_lost_server_is_said(open_page, review):
     page = open_page()
     review._server.should_exit = True
-    review._serving.join(10)
+    review._serving.join(600)
     page.keyboard.press("a")
     page.wait_for_selector("#banner:visible")
     assert "The server does not answer" in page.inner_text("#banner")

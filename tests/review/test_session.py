@@ -142,7 +142,7 @@ def test_verdicts_during_a_refit_are_kept_and_count_for_the_next(open_session, f
     slow, refit = threading.Event(), session.maker.refit
 
     def waiting(*arguments):
-        slow.wait(20)
+        slow.wait(600)
         return refit(*arguments)
 
     monkeypatch.setattr(session.maker, "refit", waiting)
@@ -161,7 +161,7 @@ def test_verdicts_during_a_refit_are_kept_and_count_for_the_next(open_session, f
 def test_verdicts_that_came_during_a_refit_cause_the_next_one(open_session, fraud, monkeypatch):
     session = open_session(refit_every=3)
     slow, refit = threading.Event(), session.maker.refit
-    monkeypatch.setattr(session.maker, "refit", lambda *job: slow.wait(60) and refit(*job))
+    monkeypatch.setattr(session.maker, "refit", lambda *job: slow.wait(600) and refit(*job))
     decide(session, 7, fraud)
     slow.set()
     while session.refitting:

@@ -172,7 +172,7 @@ def test_random_bytes_are_refused(path, body, n, serving):
 def test_what_is_not_http_is_refused(n, serving):
     rng = random.Random(1)
     for _ in range(n):
-        with socket.create_connection(("127.0.0.1", serving.port), timeout=30) as connection:
+        with socket.create_connection(("127.0.0.1", serving.port), timeout=120) as connection:
             connection.sendall(b"\x01" + rng.randbytes(50) + b"\r\n\r\n")
             assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
     assert serving.ask("/ping")[0] == 200

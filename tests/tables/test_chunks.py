@@ -109,11 +109,12 @@ def test_a_bomb_needs_no_more_memory_than_a_chunk(tmp_path):
 
 
 def seconds(function, *arguments):
+    """Return the processor's time, which other processes do not use up; only ratios of it are compared."""
     times = []
     for _ in range(3):
-        started = time.perf_counter()
+        started = time.process_time()
         function(*arguments)
-        times.append(time.perf_counter() - started)
+        times.append(time.process_time() - started)
     return min(times)
 
 
@@ -134,8 +135,9 @@ def test_a_stray_quote_costs_linear_time():
 
 
 def test_checking_names_costs_linear_time():
-    names = [f"c{j}" for j in range(100_000)]
-    assert seconds(check_names, "t", names) < 2  # comparing all pairs takes minutes
+    # Four times as many take four times as long, and not sixteen times; half of that is allowed for noise.
+    few, many = ([f"c{j}" for j in range(n)] for n in (50_000, 200_000))
+    assert seconds(check_names, "t", many) < 8 * seconds(check_names, "t", few)
 
 
 def test_many_columns_fit_and_score(tmp_path):
@@ -146,14 +148,12 @@ def test_many_columns_fit_and_score(tmp_path):
         "l," + ",".join(f"c{j}" for j in range(n)) + "\n"
         + "".join(f"{int(i == 0)}," + ",".join(row) + "\n" for i, row in enumerate(rows))
     )  # fmt: skip
-    started = time.process_time()
     own = from_table(path, "l")
     model = fit_table(own, LogisticBaseline(random_state=0), estimate=False)
     (chunk,) = Input(path).chunks()
     assert len(model.score(chunk())) == 6
     with pytest.raises(ValueError, match=r"missing columns 'c0'.* and 4,990 more"):
         model.score(pl.DataFrame({f"d{j}": [1] for j in range(n)}))
-    assert time.process_time() - started < 30
 
 
 FORKED = """

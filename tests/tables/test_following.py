@@ -4,7 +4,6 @@ import io
 import json
 import subprocess
 import sys
-import time
 
 import polars as pl
 import pytest
@@ -62,23 +61,19 @@ def test_each_row_is_written_before_the_next_is_sent(form, model_path, new, mode
     )
     rows = new[:20].with_columns(pl.col("day").cast(pl.String))
     lines = (rows.write_csv() if form == "csv" else rows.write_ndjson()).encode().splitlines(keepends=True)
-    delays = []
     if form == "csv":
         process.stdin.write(lines.pop(0))
     for number, line in enumerate(lines):
-        begun = time.perf_counter()
         process.stdin.write(line)
         process.stdin.flush()
         if form == "csv" and number == 0:
             assert process.stdout.readline() == b"row,payment,score,percentile,alert\n"
         found = process.stdout.readline()
-        delays.append(time.perf_counter() - begun)
         score = float(found.split(b",")[2]) if form == "csv" else json.loads(found)["score"]
         assert score == pytest.approx(model.score(new[number : number + 1])[0], rel=1e-5)
     _, messages = process.communicate()
     assert process.returncode == 0
     assert messages.decode().startswith("Scored 20 rows; ")
-    assert sorted(delays)[len(delays) // 2] < 10  # milliseconds, unless the machine is very busy
 
 
 def test_bad_rows_are_skipped_and_named(model, model_path, new):

@@ -10,10 +10,11 @@ from dplan._kernels import threads
 from dplan.tables.workers import in_threads
 
 
-def a_minute(model, ended):
+def an_hour(model, both_begun, ended):
     """Do what scoring a chunk with a large model does: one block after the other."""
+    both_begun.wait()
     try:
-        for _ in range(600):
+        for _ in range(36_000):
             threads.check_stopped()
             time.sleep(0.1)
     except threads.Stopped:
@@ -22,11 +23,20 @@ def a_minute(model, ended):
 
 
 def test_ctrl_c_does_not_wait_for_chunks_under_way():
-    ended, started = [], time.perf_counter()
-    threading.Timer(0.5, _thread.interrupt_main).start()
+    both_begun, ended, submitted = threading.Barrier(3), [], threading.Event()
+
+    def jobs():
+        yield from [(both_begun, ended)] * 3
+        submitted.set()  # the main thread waits for results from now on
+
+    def interrupt():
+        both_begun.wait()
+        submitted.wait()
+        _thread.interrupt_main()
+
+    threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt), in_threads("model", 2) as run:
-        list(run(a_minute, [(ended,), (ended,), (ended,)]))
-    assert time.perf_counter() - started < 20
+        list(run(an_hour, jobs()))
     assert ended == ["model", "model"]
 
 
