@@ -151,7 +151,7 @@ def test_bad_rows_can_be_skipped(model_path, table, damaged, tmp_path):
     found, errors = pl.read_csv(tmp_path / "out.csv"), pl.read_csv(tmp_path / "out.errors.csv")
     assert found["row"].to_list() == [row for row in range(1, 3001) if row not in (11, 1212, 2000)]
     assert found["payment"].to_list() == table["payment"].gather(found["row"] - 1).to_list()
-    assert errors["dplan_row"].to_list() == [11, 1212, 2000]
+    assert errors["dplan_row_number"].to_list() == [11, 1212, 2000]
     assert errors["dplan_column"].to_list() == ["amount", "amount", "amount"]  # the first bad cell of a row
     assert errors["payment"].to_list() == ["p00010", "p01211", "p01999"]
     assert errors["dplan_problem"][0].startswith("'many' is not a number")
@@ -161,7 +161,7 @@ def test_bad_rows_can_be_skipped(model_path, table, damaged, tmp_path):
     (tmp_path / "few.csv").write_text("\n".join(damaged.read_text().splitlines()[:12]))
     score(model_path, tmp_path / "few.csv", tmp_path / "new.csv", *more)
     assert pl.read_csv(tmp_path / "new.csv")["row"].to_list() == [*range(2, 11)]  # the first one is labelled
-    assert pl.read_csv(tmp_path / "new.errors.csv")["dplan_row"].to_list() == [11]
+    assert pl.read_csv(tmp_path / "new.errors.csv")["dplan_row_number"].to_list() == [11]
 
 
 def test_bad_cells_can_be_missing_values(model_path, table, damaged, tmp_path):
@@ -187,7 +187,7 @@ def test_fit_can_skip_bad_rows_too(damaged, tmp_path):
     assert "line 12, column 'amount'" in fit_quick(damaged, tmp_path / "m.dplan").stderr
     done = fit_quick(damaged, tmp_path / "m.dplan", "--on-error", "skip")
     assert done.exit_code == 0, done.output
-    assert pl.read_csv(tmp_path / "m.errors.csv")["dplan_row"].to_list() == [11, 1212, 2000]
+    assert pl.read_csv(tmp_path / "m.errors.csv")["dplan_row_number"].to_list() == [11, 1212, 2000]
     assert "were skipped with their rows" in done.stderr
 
 
@@ -196,7 +196,7 @@ def test_report_and_update_can_skip_bad_rows_too(model_path, table, damaged, tmp
     done = run("report", model_path, damaged, "-o", tmp_path / "r.html", "--on-error", "skip")
     assert done.exit_code == 0, done.output
     assert "2,997 rows" in done.output
-    assert pl.read_csv(tmp_path / "r.errors.csv")["dplan_row"].to_list() == [11, 1212, 2000]
+    assert pl.read_csv(tmp_path / "r.errors.csv")["dplan_row_number"].to_list() == [11, 1212, 2000]
     new = ["update", model_path, damaged, "-o", tmp_path / "m.dplan", "--no-estimate"]
     assert "line 12, column 'amount'" in run(*new).stderr
     done = run(*new, "--on-error", "null")
@@ -205,7 +205,7 @@ def test_report_and_update_can_skip_bad_rows_too(model_path, table, damaged, tmp
     done = run(*new, "--on-error", "skip", "--overwrite")
     assert done.exit_code == 0, done.output
     assert "bad.csv: 2,997 rows" in done.output
-    assert pl.read_csv(tmp_path / "m.errors.csv")["dplan_row"].to_list() == [11, 1212, 2000]
+    assert pl.read_csv(tmp_path / "m.errors.csv")["dplan_row_number"].to_list() == [11, 1212, 2000]
 
 
 def test_score_and_report_skip_the_same_rows(model_path, table, tmp_path):

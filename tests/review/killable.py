@@ -13,12 +13,13 @@ from dplan.review.log import VerdictLog
 from dplan.review.session import Session
 from dplan.review.simulation import answers_of, simulate
 from dplan.review.table import as_file
+from dplan.tables.words import words_of
 
 
 def run(folder, log, verdicts, acknowledge):
     """Review payments by their true class, learning after every seventh verdict."""
     table = as_file(folder / "june.csv", ("payment",), None, log.parent)
-    truth = answers_of(pl.read_csv(folder / "june.csv")["truth"])
+    truth = answers_of(pl.read_csv(folder / "june.csv")["truth"], words_of(None))
     with VerdictLog(log) as opened:
         session = Session(Engine(table, folder / "fraud.dplan"), opened, refit_every=7, who="simulation")
         session.open()

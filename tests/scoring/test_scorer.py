@@ -52,7 +52,7 @@ def test_rows_that_are_left_out_are_gone_from_all_fields_alike(model, table):
     np.testing.assert_array_equal(scored.score, model.score(table)[left])
     assert scored.table["payment"].to_list() == table["payment"].gather(left).to_list()
     assert len(scored.prepared) == len(scored.percentile) == len(left)
-    assert scored.bad["dplan_row"].to_list() == (np.flatnonzero(bad & ~labelled) + 1001).tolist()
+    assert scored.bad["dplan_row_number"].to_list() == (np.flatnonzero(bad & ~labelled) + 1001).tolist()
     own = np.zeros(table.height, dtype=bool)
     own[left[:10]] = True
     assert scorer.score(Batch(mixed, first=1000), own).rows.tolist() == (left[10:] + 1000).tolist()

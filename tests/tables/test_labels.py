@@ -83,13 +83,13 @@ def test_labels(values, options, y, classes):
         (
             ["ok", "fraud", "ok"],
             {},
-            r"contains 'ok' \(2 rows\), 'fraud' \(1 rows\); specify which values mark",
+            r"contains 'ok' \(2 rows\), 'fraud' \(1 row\); specify which values mark",
         ),
         (["ok", "fraud"], {"anomaly": ["Frau"]}, "no anomaly value 'Frau'; did you mean 'fraud'?"),
         (
             ["ok", "fraud"],
             {"anomaly": ["fraud"], "normal": ["fine"]},
-            r"no normal value 'fine'; its values are 'ok' \(1 rows\), 'fraud' \(1 rows\)",
+            r"no normal value 'fine'; its values are 'ok' \(1 row\), 'fraud' \(1 row\)",
         ),
         (["ok", "fraud"], {"anomaly": ["fraud"], "unlabelled": ["OK", "?"]}, r"no unlabelled value '\?'"),
         (
@@ -100,7 +100,7 @@ def test_labels(values, options, y, classes):
         (
             ["ok", "fraud"],
             {"anomaly": ["theft"]},
-            r"no anomaly value 'theft'; its values are 'ok' \(1 rows\)",
+            r"no anomaly value 'theft'; its values are 'ok' \(1 row\)",
         ),
         (
             ["ok", "fraud", "?"],
@@ -170,7 +170,7 @@ def test_how_many_rows_each_value_matched():
     column = ["fraud"] * 3 + ["Fraud"] + ["ok"] * 2 + [None]
     table = pl.DataFrame({"x": range(7), "l": column})
     own = from_table(table, "l", anomaly=["fraud"], normal=["ok"])
-    assert own.values.matches() == "'fraud' matched 4 rows ('fraud' 3, 'Fraud' 1); 'ok' matched 2 rows"
+    assert own.labels.matches() == "'fraud' matched 4 rows ('fraud' 3, 'Fraud' 1); 'ok' matched 2 rows"
     assert own.counts() == {"unlabelled": 1, "fraud": 4}
     assert own.n_checked == 2
 
@@ -180,6 +180,6 @@ def test_rows_that_add_to_a_model_need_only_a_verdict():
     own = from_table(table, "l", anomaly=["fraud"], normal=["ok"], partial=True, id="payment")
     assert own.y.tolist() == [-1, 0, 0]
     assert own.ids.width == 0
-    assert own.values.found["fraud"] == {}
+    assert own.labels.spellings["fraud"] == {}
     with pytest.raises(ValueError, match="contains no verdict"):
         from_table(table, "l", anomaly=["fraud"], partial=True)

@@ -13,6 +13,7 @@ from dplan.cli.main import main
 from dplan.tables import TableModel, fit_table, from_table, read_queue
 from dplan.tables.review_queue import ROW, RowCode, is_queue
 from dplan.tables.row_keys import row_keys
+from dplan.tables.words import Words
 from tests.tables.payments import payments
 
 FEW = {"n_agents": 1, "n_steps": 2000, "warmup_steps": 500, "n_rounds": 20, "n_trees": 20, "random_state": 0}
@@ -211,7 +212,10 @@ def test_the_values_of_the_training_are_remembered(tmp_path):
             lambda text: text.replace("row1-", "row1-x", 1),
             "row 2: the cell in column 'dplan_row' was changed",
         ),
-        (lambda text: text.replace("fraud", "perhaps", 1), "row 2: the verdict 'perhaps' is not understood"),
+        (
+            lambda text: text.replace("fraud", "perhaps", 1),
+            "row 2, column 'verdict': unknown label 'perhaps'",
+        ),
         (lambda text: text.replace("fraud", "", 1), "contains no verdict"),
         (lambda text: text.replace("verdict", "Urteil", 1), "has no column 'verdict'"),
     ],
@@ -246,7 +250,7 @@ def test_rows_of_another_model_and_bombs_are_rejected(trained):
 def test_more_classes_and_other_words(trained, queue, tmp_path):
     model = TableModel.load(trained / "m.dplan")
     path = filled_in(queue, tmp_path / "q.csv", ["Theft", "fraud", "harmless"])
-    found = read_queue(model, path, anomaly=["theft"], normal=["harmless"])
+    found = read_queue(model, path, words=Words(("theft",), ("harmless",)))
     assert found.classes == ("unlabelled", "fraud", "theft")
     assert found.y.tolist() == [2, 1, -1]
 

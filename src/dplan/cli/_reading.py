@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from dplan.tables import Input, TableModel
+    from dplan.tables.words import Words
 
 
 @dataclass(frozen=True)
@@ -151,17 +152,24 @@ def on_error(command: Any) -> Any:
     )(command)
 
 
-def labels(command: Any) -> Any:
-    """Add the options for the values of a label column."""
-    meanings = {
-        "unlabelled": "unlabelled rows",
-        "normal": "rows that were checked and are normal",
-        "anomaly": "known anomalies",
-    }
-    for name, meaning in meanings.items():
-        text = f"Label of {meaning}; may be repeated."
-        command = click.option(f"--{name}", multiple=True, metavar="VALUE", help=text)(command)
-    return command
+def _words(anomaly: tuple[str, ...], normal: tuple[str, ...], unlabelled: tuple[str, ...]) -> Words | None:
+    from dplan.tables.words import Words
+
+    return Words.of(anomaly or None, normal or None, unlabelled or None)
+
+
+def _word(name: str, of: str) -> Callable[[Any], Any]:
+    return click.option(f"--{name}", multiple=True, metavar="VALUE", help=f"Label of {of}; may be repeated.")
+
+
+# The options for the words of a label column.
+words = grouped(
+    "words",
+    _words,
+    _word("unlabelled", "unlabelled rows"),
+    _word("normal", "rows that were checked and are normal"),
+    _word("anomaly", "known anomalies"),
+)
 
 
 seed = click.option(

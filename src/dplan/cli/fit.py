@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dplan.detectors._base import Detector
     from dplan.tables import TableModel
     from dplan.tables.mistakes import OnError
+    from dplan.tables.words import Words
 
 
 @click.command(
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 @click.argument("table", type=TABLE)
 @click.option("--label", required=True, metavar="COLUMN", help="Column that marks known anomalies.")
 @click.option("-o", "--output", required=True, type=OUTPUT, help="Model file to write.")
-@_reading.labels
+@_reading.words
 @click.option("--drop", multiple=True, metavar="COLUMN", help="Column to ignore; may be repeated.")
 @click.option(
     "--id", "ids", multiple=True, metavar="COLUMN", help="Column that identifies rows; may be repeated."
@@ -72,9 +73,7 @@ def fit(
     table: Path,
     label: str,
     output: Path,
-    anomaly: tuple[str, ...],
-    normal: tuple[str, ...],
-    unlabelled: tuple[str, ...],
+    words: Words | None,
     drop: tuple[str, ...],
     ids: tuple[str, ...],
     name: str,
@@ -115,9 +114,7 @@ def fit(
         labelled = from_table(
             given,
             label,
-            anomaly=anomaly or None,
-            normal=normal or None,
-            unlabelled=unlabelled or None,
+            words=words,
             id=ids,
             drop=drop,
             columns=_reading.given_columns(columns, columns_file, text),
@@ -130,8 +127,8 @@ def fit(
         with training_progress(detector) as stage:
             model = fit_table(labelled, detector, estimate=not no_estimate, seed=seed, stage=stage)
         model.save(output)
-        if labelled.values is not None:
-            say(f"Column {label}: {labelled.values.matches()}.")
+        if labelled.words is not None and labelled.labels is not None:
+            say(f"Column {label}: {labelled.labels.matches()}.")
         _print_summary("standard input" if str(table) == "-" else table.name, model, seconds_reading)
         say(f"Wrote {output} ({output.stat().st_size / 1000:,.0f} kB) in {seconds():.1f} s.")
 
@@ -168,7 +165,7 @@ def create(name: str, settings: tuple[str, ...], seed: int) -> Detector:
 
 
 def _print_summary(name: str, model: TableModel, reading: float) -> None:
-    from dplan.tables.label_values import described
+    from dplan.tables.words import described
 
     summary = model.summary
     kinds = ", ".join(f"{n} {kind}" for kind, n in summary["columns"].items())

@@ -169,19 +169,21 @@ def _simulate(
     drop: list[str],
     seed: int,
 ) -> None:
-    import polars as pl
-
     from dplan.review.engine import Engine
     from dplan.review.export import default_log, default_model, export_labels
     from dplan.review.log import VerdictLog
     from dplan.review.session import Session
     from dplan.review.simulation import answers_of, simulate
+    from dplan.tables.model import TableModel
+    from dplan.tables.words import Words, words_of
 
+    trained = None if model is None else TableModel.load(model)
+    words = Words(anomaly) if anomaly else words_of(trained)
     truth: list[str] = []
     for _, _, frame in table.chunks():
         if label not in frame.columns:
             raise ValueError(f"{table.path.name} has no column {label!r}")
-        truth += answers_of(frame[label].cast(pl.String), anomaly)
+        truth += answers_of(frame[label], words)
     path = log or default_log(table.path, model)
     target = model_out or default_model(table.path, model)
     with stopwatch() as seconds, VerdictLog(path) as verdicts, progress_bar() as bar:

@@ -13,9 +13,10 @@ from dplan.cli import _reading
 from dplan.cli._shared import MODEL, OUTPUT, TABLE, examples, overwrite, say, status, stopwatch
 
 if TYPE_CHECKING:
-    from dplan.tables import Input, LabelledTable, TableModel, Verdicts
+    from dplan.tables import Input, Judged, LabelledTable, TableModel
     from dplan.tables.mistakes import OnError
     from dplan.tables.updating import Change
+    from dplan.tables.words import Words
 
 
 @click.command(
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 @click.argument("model", type=MODEL)
 @click.argument("table", type=TABLE)
 @click.option("--label", metavar="COLUMN", help="Column with the verdicts.  [default: as in dplan fit]")
-@_reading.labels
+@_reading.words
 @click.option("-o", "--output", type=OUTPUT, help="Model file to write.  [default: replace MODEL]")
 @_reading.seed
 @click.option(
@@ -44,9 +45,7 @@ def update(
     model: Path,
     table: Path,
     label: str | None,
-    anomaly: tuple[str, ...],
-    normal: tuple[str, ...],
-    unlabelled: tuple[str, ...],
+    words: Words | None,
     output: Path | None,
     seed: int,
     no_estimate: bool,
@@ -62,11 +61,11 @@ def update(
     earlier verdicts; if a row comes back with another verdict, the later one wins.
     """
     from dplan.persistence.claim import check_new, claimed
-    from dplan.tables.label_values import described, listed
     from dplan.tables.mistakes import errors_file
     from dplan.tables.model import TableModel
     from dplan.tables.review_queue import is_queue, read_queue
     from dplan.tables.updating import as_verdicts, changes, update_model
+    from dplan.tables.words import described, listed
 
     target = output or model
     replaces = overwrite or target == model
@@ -77,12 +76,11 @@ def update(
         status(f"Reading {table}")
         old = TableModel.load(model)
         given = reading.table(table, old)
-        words = old.summary.get("label_values", {}).get("normal", ())
-        new: LabelledTable | Verdicts
+        new: LabelledTable | Judged
         if table.is_file() and is_queue(table):
-            new = read_queue(old, table, label=label, anomaly=anomaly, normal=[*words, *normal])
+            new = read_queue(old, table, label=label, words=words)
         else:
-            new = _read_table(old, given, label, anomaly, normal, unlabelled, on_error)
+            new = _read_table(old, given, label, words, on_error)
             _reading.keep_mistakes(new.mistakes, target, on_error)
         status("Training")
         updated = update_model(old, new, seed=seed)
@@ -108,42 +106,31 @@ def _read_table(
     model: TableModel,
     table: Input,
     label: str | None,
-    anomaly: tuple[str, ...],
-    normal: tuple[str, ...],
-    unlabelled: tuple[str, ...],
+    given: Words | None,
     on_error: OnError,
 ) -> LabelledTable:
-    """Read new rows; without other values, those of the training mean what they meant there."""
+    """Read new rows; words that were not given mean what they meant in training."""
     from dplan.tables import from_table
     from dplan.tables.mistakes import tolerated
     from dplan.tables.parts import prepare_rows
+    from dplan.tables.words import words_of
 
-    given = {"anomaly": anomaly or None, "normal": normal or None, "unlabelled": unlabelled or None}
-    remembered = not any(given.values())
-    if remembered:
-        classes = list(model.summary.get("labels", {}))[1:]
-        trained = model.summary.get("label_values")
-        if trained is None and not all(name.isdigit() for name in classes):
-            trained = {"anomaly": classes}  # a model of an earlier version
-        if trained is not None:
-            given = {"anomaly": trained.get("anomaly"), "normal": trained.get("normal"), "unlabelled": None}
     labelled = from_table(
         table,
         label or model.summary["label"],
-        anomaly=given["anomaly"],
-        normal=given["normal"],
-        unlabelled=given["unlabelled"],
+        words=words_of(model, given),
         partial=True,
         id=model.summary.get("ids", ()),
         text=model.columns,  # which the model reads as it did in training
     )
-    if labelled.values is not None:
-        unmatched = [value for value, found in labelled.values.found.items() if not found]
-        if unmatched and not remembered:
+    if labelled.labels is not None and labelled.labels.spellings:
+        found = {word.casefold() for word in labelled.labels.spellings}
+        unmatched = [word for word in (given.every() if given else ()) if word.casefold() not in found]
+        if unmatched:
             raise ValueError(
                 f"label column {labelled.label!r} has no value {unmatched[0]!r}; check its spelling"
             )
-        say(f"Column {labelled.label}: {labelled.values.matches()}.")
+        say(f"Column {labelled.label}: {labelled.labels.matches()}.")
     with labelled.located():
         done = tolerated(labelled.features, partial(prepare_rows, model), on_error)
     _reading.warn_of_useless(done.result[1].useless())

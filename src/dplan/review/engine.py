@@ -27,9 +27,9 @@ from dplan.scoring.scorer import Batch, Best, Scored, Scorer, highest, together
 from dplan.tables.chunks import Chunk
 from dplan.tables.fitting import fit_table
 from dplan.tables.input import as_text
-from dplan.tables.labels import LabelledTable
+from dplan.tables.labelled import LabelledTable
+from dplan.tables.labels import Judged
 from dplan.tables.model import TableModel
-from dplan.tables.review_queue import Verdicts
 from dplan.tables.row_keys import row_keys
 from dplan.tables.updating import copied, trained_with
 from dplan.tables.workers import in_threads
@@ -161,7 +161,7 @@ class Engine:
         with warnings.catch_warnings():
             # False alarms alone are worth learning from, too.
             warnings.simplefilter("ignore", NoLabelsWarning)
-            new = Verdicts(rows.prepared, y, names, keys, identified, called)
+            new = Judged(rows.prepared, y, names, keys, identified, called)
             model = trained_with(base, new, detector, seed=self.seed)
         detector.set_params(callback=None)
         # Background rows stay the same, so that typical values do not change under the reviewer's eyes.

@@ -11,6 +11,7 @@ from dplan.query import duplicates_first
 from dplan.review.log import Decision, Key, Record, Standing, VerdictLog, key_of, label_of
 from dplan.review.rounds import Round, RoundMaker
 from dplan.review.table import keys_of
+from dplan.tables.words import class_names, general_class
 
 __all__ = ["Refused", "Session"]
 
@@ -321,8 +322,7 @@ class Session:
     def default_class(self) -> str:
         """The class of an anomaly without a class."""
         base = self.base or self._round
-        names = [] if base is None else list(base.model.summary["labels"])[1:]
-        return names[0] if len(names) == 1 else "anomaly"
+        return general_class(class_names(None if base is None else base.model))
 
     def _keys_at(self, current: Round, places: Sequence[int]) -> list[Key]:
         rows, ids = current.rows[list(places)].tolist(), self.maker.table.ids

@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 
 import polars as pl
 
 from dplan.query import BATCH
 from dplan.review.session import Session
+from dplan.tables.labels import LabelReader
+from dplan.tables.words import Words
 
 __all__ = ["answers_of", "simulate"]
-
-_NOT_ANOMALIES = ("", "0", "0.0", "false", "normal", "unlabelled")
 
 Answer = Callable[[int], str]
 
 
-def answers_of(labels: pl.Series, anomaly: Collection[str] = ()) -> list[str]:
-    """Return the class of each row according to a column, or "" for a normal row.
+def answers_of(labels: pl.Series, words: Words) -> list[str]:
+    """Return the class of each row according to a column of true labels, or "" for a row that is no anomaly.
 
-    Without `anomaly`, everything but 0, false, normal, unlabelled, empty and missing values is an anomaly.
+    A word that nobody knows is a class: the column has the answers.
 
     Examples
     --------
-    >>> answers_of(pl.Series(["fraud", "normal", None, "0"]))
+    >>> from dplan.tables.words import words_of
+    >>> answers_of(pl.Series(["fraud", "normal", None, "0"]), words_of(None))
     ['fraud', '', '', '']
-    >>> answers_of(pl.Series(["a", "b"]), anomaly=["b"])
+    >>> answers_of(pl.Series(["a", "b"]), Words(anomaly=("b",)))
     ['', 'b']
     """
-    texts = labels.cast(pl.String).str.strip_chars().fill_null("").to_list()
-    if anomaly:
-        return [text if text in anomaly else "" for text in texts]
-    return ["" if text.lower() in _NOT_ANOMALIES else text for text in texts]
+    reader = LabelReader(labels.name, words)
+    codes = reader.read(labels).tolist()
+    return [reader.classes[code] if code > 0 else "" for code in codes]
 
 
 def simulate(session: Session, answer: Answer, verdicts: int, window: str = "simulation") -> Iterator[int]:

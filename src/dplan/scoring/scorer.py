@@ -19,10 +19,10 @@ from dplan._kernels.perceptron import Floats
 from dplan.columns.differences import TransformReport
 from dplan.columns.few_rows import FewRows
 from dplan.exceptions import CellError, NonFiniteScoreError
-from dplan.tables.label_values import has_verdict
 from dplan.tables.mistakes import OnError, tolerated
 from dplan.tables.model import TableModel
 from dplan.tables.reasons import Reason, joined
+from dplan.tables.words import has_verdict
 
 __all__ = ["Alerts", "Batch", "Best", "Cells", "Scored", "Scorer", "highest", "loaded", "together"]
 
@@ -213,7 +213,7 @@ class Scorer:
         self.check(rows.table.columns)
         table, kept = rows.table, np.arange(rows.table.height)
         if self.label:
-            labelled = has_verdict(table[self.label], self.model.summary)
+            labelled = has_verdict(table[self.label], self.model)
             without = labelled if without is None else without | labelled
         if without is not None and without.any():
             table, kept = table.filter(~without), kept[~without]
@@ -226,8 +226,8 @@ class Scorer:
             ) from None
         bad = done.mistakes
         if bad.height:
-            numbers = rows.first + kept[bad["dplan_row"].to_numpy() - 1] + 1
-            bad = bad.with_columns(pl.Series("dplan_row", numbers))
+            numbers = rows.first + kept[bad["dplan_row_number"].to_numpy() - 1] + 1
+            bad = bad.with_columns(pl.Series("dplan_row_number", numbers))
         kept = rows.first + kept[done.kept]
         return self._scored(kept, done.rows, *done.result, bad)
 

@@ -5,10 +5,10 @@ from .detector import TableDetector as TableDetector
 from .fitting import fit_table as fit_table
 from .input import Input as Input
 from .input import read_table as read_table
-from .labels import LabelledTable as LabelledTable
-from .labels import from_table as from_table
+from .labelled import LabelledTable as LabelledTable
+from .labelled import from_table as from_table
+from .labels import Judged as Judged
 from .model import TableModel as TableModel
-from .review_queue import Verdicts as Verdicts
 from .review_queue import read_queue as read_queue
 from .review_queue import review_rows as review_rows
 from .review_queue import write_queue as write_queue

@@ -112,7 +112,9 @@ def write_errors(
             if part.n_mistakes:
                 rows = pl.read_parquet(plan.mistakes(part.name), glob=False)
                 own = [pl.lit(name).alias("dplan_file")] if name else []
-                found.append(rows.select(*own, pl.col("dplan_row") + start, pl.exclude("dplan_row")))
+                found.append(
+                    rows.select(*own, pl.col("dplan_row_number") + start, pl.exclude("dplan_row_number"))
+                )
             start += part.rows
     target = None if output is None else errors_file(output)
     if target is not None and overwrite:

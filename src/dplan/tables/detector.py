@@ -19,7 +19,7 @@ from dplan.detectors._checks import check_labels
 from dplan.detectors.ensemble import DPLANEnsemble
 from dplan.explain.explanation import Explanation
 from dplan.tables.fitting import fit_table
-from dplan.tables.labels import LabelledTable
+from dplan.tables.labelled import LabelledTable
 from dplan.tables.model import TableModel
 from dplan.text import shown
 

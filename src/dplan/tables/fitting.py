@@ -17,7 +17,7 @@ from dplan.columns.preparer import TablePreparer
 from dplan.detectors._base import Detector
 from dplan.tables.chunks import MISSING
 from dplan.tables.decoding import AUTO
-from dplan.tables.labels import LabelledTable
+from dplan.tables.labelled import LabelledTable
 from dplan.tables.model import TableModel
 from dplan.tables.row_keys import row_keys
 from dplan.text import shown
@@ -101,10 +101,10 @@ def fit_table(
             "training": round(trained - estimated, 3),
         },
     }
-    if table.values is not None:
+    if table.words is not None:
         summary["label_values"] = {
             "anomaly": list(table.classes[1:]),
-            "normal": list(table.values.normal or ()),
+            "normal": list(table.words.normal or ()),
         }
     if table.n_rows is not None:
         summary["sampled"] = table.features.height

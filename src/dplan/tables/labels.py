@@ -1,265 +1,291 @@
-"""Split a table into features, labels and ids."""
+"""Labels: known anomalies, checked normal rows and unlabelled rows, read from the words of a column.
+
+Every command reads labels here, so a word means the same in all of them: what was given with the command comes before
+what the model was trained with, and that before what is built in. Only in training, where nothing is known yet, may all
+other words mean unlabelled rows; later, a word that nobody knows is refused.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, BinaryIO, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan.columns.column import kind_of
-from dplan.columns.deciding import Given
-from dplan.columns.frames import as_frame
-from dplan.columns.meaning import Meaning
-from dplan.tables.chunks import MISSING
-from dplan.tables.decoding import AUTO
-from dplan.tables.input import Input, as_text
-from dplan.tables.label_values import LabelValues, listed, read_labels, verdicts_of
-from dplan.tables.mistakes import OnError, Tolerated
-from dplan.tables.sampling import read_sample
+from dplan._kernels.perceptron import Floats
+from dplan.exceptions import CellError
+from dplan.tables.words import Words, as_texts, listed, place
+from dplan.text import shown
 
-__all__ = ["LabelledTable", "from_table"]
+__all__ = ["Judged", "LabelReader", "Labels", "read"]
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledTable:
-    """A table ready for `TablePreparer` and a detector.
+class Labels:
+    """The labels of rows.
 
     Attributes
     ----------
-    features : polars.DataFrame
-        The columns to learn from, not yet prepared.
     y : ndarray of int
-        0 for an unlabelled row, k for a known anomaly of class k, -1 for a row that was checked and is normal.
+        0 for a row without a verdict, k for an anomaly of class k, -1 for a row that was checked and is normal.
     classes : tuple of str
-        ``classes[0]`` is ``"unlabelled"``, ``classes[k]`` the label of class k.
-    ids : polars.DataFrame
-        The columns that only identify a row; may have no columns.
-    label : str
-        The label column.
-    input : Input, optional
-        Where the table comes from, if it was read.
-    values : LabelValues, optional
-        What the values of the label column mean, if that was given.
-    meanings : mapping
-        What the text columns of the file mean.
-    positions : ndarray of int, optional
-        The position of each row in the file, from 0.
-    n_rows, n_normal : int, optional
-        Rows and checked normal rows of the file, if these rows are a sample.
-    extremes : polars.DataFrame, optional
-        Rows that have the ranges and levels of the whole file, if these rows are a sample.
-    mistakes : polars.DataFrame, optional
-        Rows of the file with cells that cannot be used.
+        ``classes[0]`` is ``"unlabelled"``, ``classes[k]`` the name of class k.
+    spellings : mapping
+        Word → spelling in the table → number of rows; empty for a column of numbers.
     """
 
-    features: pl.DataFrame = field(repr=False)
-    y: NDArray[np.int64] = field(repr=False)
+    y: NDArray[np.int64]
     classes: tuple[str, ...]
-    ids: pl.DataFrame = field(repr=False)
-    label: str
-    input: Input | None = field(default=None, repr=False)
-    values: LabelValues | None = field(default=None, repr=False)
-    meanings: Mapping[str, Meaning] = field(default_factory=dict, repr=False)
-    positions: NDArray[np.int64] | None = field(default=None, repr=False)
-    n_rows: int | None = None
-    n_normal: int | None = None
-    extremes: pl.DataFrame | None = field(default=None, repr=False)
-    mistakes: pl.DataFrame | None = field(default=None, repr=False)
+    spellings: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
-    def located(self) -> AbstractContextManager[None]:
-        """Add the position in the file to errors about a cell."""
-        return nullcontext() if self.input is None else self.input.located(self.positions)
+    def matches(self) -> str:
+        """Return a sentence about how many rows each word matched.
 
-    def counts(self) -> dict[str, int]:
-        """Rows per class, without checked normal rows; of a sample, those of the whole file."""
-        sizes = np.bincount(self.y[self.y >= 0], minlength=len(self.classes))
-        if self.n_rows is not None:
-            sizes[0] = self.n_rows - self.n_checked - sizes[1:].sum()
-        return {name: int(size) for name, size in zip(self.classes, sizes, strict=True)}
-
-    @property
-    def n_checked(self) -> int:
-        """Rows that were checked and are normal; of a sample, those of the whole file."""
-        return int((self.y < 0).sum()) if self.n_normal is None else self.n_normal
-
-    def with_rows(self, done: Tolerated[Any]) -> LabelledTable:
-        """Return the table with the rows and values that a step could use, and those that it could not."""
-        assert self.positions is not None  # it comes from a file
-        mistakes, positions = done.mistakes, self.positions
-        if mistakes.height:
-            numbers = positions[mistakes["dplan_row"].to_numpy() - 1] + 1
-            mistakes = mistakes.with_columns(pl.Series("dplan_row", numbers))
-        return replace(
-            self,
-            features=done.rows,
-            y=self.y[done.kept],
-            ids=self.ids[done.kept],
-            positions=positions[done.kept],
-            mistakes=mistakes,
-        )
-
-    def kinds(self) -> dict[str, list[str]]:
-        """Feature columns by kind: number, flag, date, text; dropped columns have only missing values."""
-        kinds: dict[str, list[str]] = {}
-        for series in self.features:
-            kinds.setdefault(kind_of(series), []).append(series.name)
-        return kinds
+        Examples
+        --------
+        >>> Labels(np.ones(36), ("unlabelled", "fraud"), {"fraud": {"fraud": 30, "Fraud": 6}}).matches()
+        "'fraud' matched 36 rows ('fraud' 30, 'Fraud' 6)"
+        """
+        parts = []
+        for word, spellings in self.spellings.items():
+            n = sum(spellings.values())
+            part = f"{shown(word)} matched {n:,} row{'' if n == 1 else 's'}"
+            if [*spellings] not in ([word], []):
+                part += f" ({', '.join(f'{shown(name)} {count:,}' for name, count in spellings.items())})"
+            parts.append(part)
+        return "; ".join(parts)
 
 
-def from_table(
-    table: Input | str | Path | BinaryIO | pl.DataFrame | Any,
-    label: str,
-    *,
-    anomaly: Sequence[object] | None = None,
-    normal: Sequence[object] | None = None,
-    unlabelled: Sequence[object] | None = None,
-    partial: bool = False,
-    id: str | Sequence[str] = (),
-    drop: str | Sequence[str] = (),
-    missing: Sequence[str] = MISSING,
-    text: Collection[str] = (),
-    columns: Given | None = None,
-    encoding: str = AUTO,
-    kind: str | None = None,
-    query: str | None = None,
-    sheet: str | None = None,
-    sample: int | None = None,
-    seed: int = 0,
-    on_error: OnError = "fail",
-) -> LabelledTable:
-    """Split a table into features, labels and ids.
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Rows with verdicts, prepared for a model: what the queue, the log and ``dplan update`` exchange.
 
-    Values of the label column are compared without case and surrounding blanks, unless two of the given values differ
-    in nothing else.
+    Attributes
+    ----------
+    rows : ndarray of float32
+        Prepared features.
+    y : ndarray of int
+        0 for an unlabelled row, k for an anomaly of class k, -1 for a row that was checked and is normal.
+    classes : tuple of str
+        The names of the classes from 0 on; the first is "unlabelled".
+    keys : list of str
+        What identifies each row.
+    identified : bool
+        Whether rows with the same key are certainly the same, or only have the same values.
+    names : list of str
+        What to call each row, if known.
+    """
+
+    rows: Floats
+    y: NDArray[np.int64]
+    classes: tuple[str, ...]
+    keys: list[str]
+    identified: bool = True
+    names: Sequence[str] = ()
+
+
+class LabelReader:
+    """Reads a label column chunk by chunk.
 
     Parameters
     ----------
-    table : Input, path, binary file or frame
-        A file, a folder or a glob pattern, as in `read_table`; a polars or pandas frame, or an Arrow table.
-    label : str
-        The label column. Without `anomaly`, `normal` and `unlabelled` it must contain 0 or missing values for
-        unlabelled rows, 1, 2, … for known anomalies and -1 for checked normal rows, or false and true.
-    anomaly : sequence, optional
-        Values of the label column that mark known anomalies, one class each. All other values are unlabelled,
-        unless `unlabelled` is given too: then each value must be given.
-    normal : sequence, optional
-        Values that mark rows that were checked and are normal.
-    unlabelled : sequence, optional
-        Values that mark unlabelled rows; missing values always do. Without `anomaly`, every other value is a
-        class.
-    partial : bool, default=False
-        Whether the rows add to those of a model: any verdict is enough, and values may be given that do not occur.
-    id : str or sequence of str
-        Columns that identify a row; they are not used as features. With `partial`, they may be missing.
-    drop : str or sequence of str
-        Columns to ignore.
-    missing : sequence of str
-        Text in a CSV or TSV file that means a missing value.
-    text : collection of str
-        Columns of a file to read as text even if they contain numbers, such as codes.
-    columns : mapping, optional
-        How to understand columns of a file, if the decision from their values is wrong: column → ``{"kind": …}``, with
-        the options of ``dplan fit --column``.
-    encoding, kind, query, sheet
-        How a file is read, as in `read_table`; an `Input` has these already.
-    sample : int, optional
-        Read at most this many unlabelled rows and this many checked normal rows of a file, uniform samples, and all
-        known anomalies. By default, read all.
-    seed : int, default=0
-        Seed of the sample.
-    on_error : {"fail", "skip", "null"}, default="fail"
-        What to do about cells of a file that cannot be used: raise an error, skip their rows, or treat them as missing.
+    column : str
+        Name of the column, for messages.
+    words : Words
+        What its words mean.
+    options : str
+        The options that say what a word means, for messages.
 
-    Returns
-    -------
-    LabelledTable
-        Features, labels and ids.
+    Attributes
+    ----------
+    classes : list of str
+        The names of the classes so far, from 0 on.
+    spellings : dict
+        What words are compared by → spelling in the table → number of rows.
+    new : dict
+        Words that nobody knows → their class, if they are classes.
 
     Examples
     --------
-    >>> table = pl.DataFrame(
-    ...     {"payment": ["p1", "p2", "p3"], "amount": [10, 99, 12], "checked": ["fraud", None, "ok"]}
-    ... )
-    >>> payments = from_table(table, label="checked", anomaly=["fraud"], id="payment")
-    >>> payments.features.columns, payments.y.tolist(), payments.classes
-    (['amount'], [1, 0, 0], ('unlabelled', 'fraud'))
+    >>> from dplan.tables.words import words_of
+    >>> reader = LabelReader("verdict", words_of(None))
+    >>> [reader.read(pl.Series(texts)).tolist() for texts in (["normal", None], ["theft", "unsure"])]
+    [[-1, 0], [1, 0]]
+    >>> reader.classes
+    ['unlabelled', 'theft']
+    >>> reader.check()
+    Traceback (most recent call last):
+    dplan.exceptions.CellError: row 3, column 'verdict': unknown label 'theft' (1 row); known labels are 'anomaly',
+    'normal'. Say what it means with --anomaly, --normal or --unlabelled
     """
-    ids, dropped = _names(id), _names(drop)
-    name = "the table"
-    values = LabelValues.of(anomaly, normal, unlabelled)
-    more: dict[str, Any] = {}
-    if isinstance(table, str | Path | list) or _is_stream(table):
-        table = Input(cast(Any, table), kind or "", encoding, tuple(missing), sheet, query)
-    if isinstance(table, Input):
-        table = table.readable_twice()
-        name = table.name
-        # Labels can have any form, and an id such as 007 must be preserved.
-        aside = {label, *ids, *dropped}
 
-        def groups(rows: pl.DataFrame) -> NDArray[np.int64]:
-            _check_there(name, label, rows.columns)
-            return verdicts_of(rows[label], values)
+    def __init__(
+        self, column: str, words: Words, options: str = "--anomaly, --normal or --unlabelled"
+    ) -> None:
+        self.words, self.classes = words, ["unlabelled", *(words.anomaly or ())]
+        self.spellings: dict[str, dict[str, int]] = {}
+        self.new: dict[str, int] = {}
+        self._column, self._options = column, options
+        self._first = self._n_read = 0  # the first row with a word that nobody knows
 
-        drawn = read_sample(
-            table, groups,
-            given={**as_text({*aside, *text}), **(columns or {})}, aside=aside, n_rows=sample, seed=seed,
-            on_error=on_error,
-        )  # fmt: skip
-        frame = drawn.rows
-        used = {name: meaning for name, meaning in drawn.meanings.items() if name not in aside}
-        more = {
-            "input": table,
-            "positions": drawn.positions,
-            "mistakes": drawn.mistakes,
-            "meanings": used,
-        }
-        if drawn.extremes is not None:
-            more |= {
-                "n_rows": drawn.n_rows,
-                "n_normal": drawn.n_in_groups.get(-1, 0),
-                "extremes": drawn.extremes,
-            }
-    else:
-        frame = as_frame(table)
-    if frame.height == 0:
-        raise ValueError(f"{name} has no rows")
-    if partial and not set(ids) <= set(frame.columns):
-        ids = ()  # rows are then recognised by their values
-    for column in (label, *ids, *dropped, *text, *(columns or ())):
-        _check_there(name, column, frame.columns)
-    if label in ids:
-        raise ValueError(f"column {label!r} cannot be the label and an id")
-    features = frame.drop({label, *ids, *dropped})
-    if features.width == 0:
-        raise ValueError(
-            f"{name} has no feature columns left after removing the label, ids and dropped columns"
+    def read(self, labels: pl.Series) -> NDArray[np.int64]:
+        """Return the label of each row; `check` tells whether words that nobody knows can be classes."""
+        texts, before = as_texts(labels), len(self.new)
+        codes = {text: self._code(text, n) for text, n in texts.drop_nulls().value_counts(sort=True).rows()}
+        if len(self.new) > before == 0:
+            unknown = [text for text in codes if self.words.key(text) in self.new]
+            self._first = self._n_read + int(texts.is_in(unknown).arg_max() or 0)
+        self._n_read += len(texts)
+        return texts.replace_strict(codes, default=0, return_dtype=pl.Int64).fill_null(0).to_numpy()
+
+    def _code(self, text: str, n: int) -> int:
+        key = self.words.key(text)
+        own = self.spellings.setdefault(key, {})
+        own[text] = own.get(text, 0) + n
+        found = self.words.code(text, self.classes)
+        if found is not None:
+            return found
+        if self.words.anomaly is not None and self.words.unlabelled is None:
+            return 0
+        return self.new.setdefault(key, place(next(iter(own)), self.classes))
+
+    def check(self) -> None:
+        """Raise an error if there are words that nobody knows."""
+        if not self.new or self.words.anomaly is None:
+            return
+        if not self.words.built_in:
+            rest = listed([next(iter(self.spellings[key])) for key in self.new])
+            raise ValueError(
+                f"label column {self._column!r} also contains {rest}; "
+                "add each of them to the anomaly, the normal or the unlabelled values"
+            )
+        unknown = {text: n for key in self.new for text, n in self.spellings[key].items()}
+        known = [*self.words.every(), "anomaly", "normal"]
+        many = len(unknown) > 1
+        raise CellError(
+            self._column,
+            self._first,
+            f"unknown label{'s' * many} {listed(unknown)}; known labels are {listed(list(dict.fromkeys(known)))}. "
+            f"Say what {'they mean' if many else 'it means'} with {self._options}",
         )
-    for series in features:
-        kind_of(series)  # rejects unsupported types such as lists
-    found_labels = LabelledTable(features, np.empty(0, dtype=np.int64), (), frame.select(ids), label, **more)
-    with found_labels.located():
-        y, classes, values = read_labels(frame[label], values, partial=partial)
-    return replace(found_labels, y=y, classes=classes, values=values)
 
 
-def _is_stream(table: object) -> bool:
-    return hasattr(table, "read") and not isinstance(table, Input)
+def read(labels: pl.Series, words: Words | None, *, partial: bool = False) -> Labels:
+    """Read a label column.
+
+    Parameters
+    ----------
+    labels : polars.Series
+        The column.
+    words : Words or None
+        What its words mean; None for numbers: 0, -1 and classes 1, 2, …
+    partial : bool, default=False
+        Whether the rows add to those of a model: any verdict is enough, and words may be given that do not occur.
+
+    Examples
+    --------
+    >>> column = pl.Series("checked", ["fraud", "Fraud ", "ok", None])
+    >>> found = read(column, Words(("fraud",), ("OK",)))
+    >>> found.y.tolist(), found.classes
+    ([1, 1, -1, 0], ('unlabelled', 'fraud'))
+    >>> found.matches()
+    "'fraud' matched 2 rows ('fraud' 1, 'Fraud' 1); 'OK' matched 1 row ('ok' 1)"
+    """
+    if words is None or (words.numbered and _are_numbers(labels)):
+        y, classes = _numbered(labels)
+        return Labels(_checked(labels, y, partial), classes)
+    reader = LabelReader(labels.name, words)
+    y = reader.read(labels)
+    _check_given(labels.name, words, reader.spellings, partial)
+    reader.check()
+    # New classes in the order of their names, not of their numbers of rows.
+    n_known = len(words.anomaly or ()) + 1
+    order = [*range(n_known), *sorted(range(n_known, len(reader.classes)), key=reader.classes.__getitem__)]
+    y = np.where(y < 0, y, np.argsort(order)[y])
+    classes = tuple(reader.classes[k] for k in order)
+    return Labels(_checked(labels, y, partial), classes, _by_word(reader, classes))
 
 
-def _names(given: str | Sequence[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _by_word(reader: LabelReader, classes: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Return what was found for each word: all that were given or, with built-in ones, those that occur."""
+    words, found = reader.words, reader.spellings
+    every = dict.fromkeys([*words.every(), *classes[1:]])
+    if not words.built_in:
+        return {word: found.get(words.key(word), {}) for word in every}
+    known = {word: found[words.key(word)] for word in every if words.key(word) in found}
+    keys = set(map(words.key, known))
+    return known | {key: own for key, own in found.items() if key not in keys}
 
 
-def _check_there(name: str, column: str, columns: list[str]) -> None:
-    if column in columns:
-        return
-    near = difflib.get_close_matches(column, columns, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"available columns: {listed(columns)}"
-    raise ValueError(f"{name} has no column {column!r}; {hint}")
+def _check_given(
+    column: str, words: Words, spellings: Mapping[str, Mapping[str, int]], partial: bool
+) -> None:
+    key, meanings = words.key, dict[str, str]()
+    for name in ("anomaly", "normal", "unlabelled"):
+        for value in getattr(words, name) or ():
+            other = meanings.setdefault(key(value), name)
+            if other != name:
+                raise ValueError(f"{value!r} cannot be both among the {other} and the {name} values")
+            if not partial and key(value) not in spellings:
+                texts = {text: n for own in spellings.values() for text, n in own.items()}
+                near = difflib.get_close_matches(
+                    value.casefold(), {text.casefold(): text for text in texts}, n=1
+                )
+                close = [text for text in texts if near and text.casefold() == near[0]]
+                hint = f"did you mean {close[0]!r}?" if close else f"its values are {listed(texts)}"
+                raise ValueError(f"label column {column!r} has no {name} value {value!r}; {hint}")
+
+
+def _are_numbers(labels: pl.Series) -> bool:
+    if labels.dtype != pl.String:
+        return True
+    texts = labels.str.strip_chars().str.to_lowercase().replace({"false": "0", "true": "1", "": None})
+    return texts.cast(pl.Float64, strict=False).null_count() == texts.null_count()
+
+
+def _numbered(labels: pl.Series) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Read a label column of -1, 0 and class numbers, or of false and true."""
+    if labels.dtype == pl.Boolean or labels.dtype == pl.Null:
+        labels = labels.cast(pl.Int64)
+    if labels.dtype == pl.String:
+        lower = labels.str.strip_chars().str.to_lowercase().replace({"false": "0", "true": "1"})
+        parsed = lower.cast(pl.Float64, strict=False)
+        labels = parsed if parsed.null_count() == labels.null_count() else labels
+    if not labels.dtype.is_numeric():
+        found = dict(as_texts(labels).drop_nulls().value_counts(sort=True).rows())
+        raise ValueError(
+            f"label column {labels.name!r} contains {listed(found)}; specify which values "
+            "mark known anomalies (--anomaly VALUE, in Python anomaly=[…])"
+        )
+    numbers = labels.cast(pl.Float64).fill_nan(None).fill_null(0.0).to_numpy()
+    wrong = np.flatnonzero((numbers < -1) | (numbers != np.floor(numbers)) | ~np.isfinite(numbers))
+    if len(wrong):
+        raise CellError(
+            labels.name,
+            int(wrong[0]),
+            f"the label {labels[int(wrong[0])]} is neither 0 (unlabelled) nor a class number 1, 2, … nor -1 (checked "
+            "normal); fix it, or specify which values mark known anomalies (--anomaly VALUE, in Python anomaly=[…])",
+        )
+    values, y = np.unique(np.concatenate([[0.0], np.maximum(numbers, 0)]), return_inverse=True)
+    y = np.where(numbers < 0, -1, y[1:])
+    return y, ("unlabelled", *(f"{value:.0f}" for value in values[1:]))
+
+
+def _checked(labels: pl.Series, y: NDArray[np.int64], partial: bool) -> NDArray[np.int64]:
+    if partial and not y.any():
+        raise ValueError(
+            f"label column {labels.name!r} contains no verdict: neither anomalies nor normal rows"
+        )
+    if not partial and not (y > 0).any():
+        raise ValueError(
+            f"label column {labels.name!r} contains no known anomalies; at least one is required "
+            "(specify which values mark them: --anomaly VALUE, in Python anomaly=[…])"
+        )
+    if not partial and (y > 0).all():
+        raise ValueError(
+            f"label column {labels.name!r} marks every row as an anomaly; unlabelled rows are required"
+        )
+    return y

@@ -34,7 +34,8 @@ class Tolerated(Generic[Result]):
     kept : ndarray of int
         Their positions in the frame, from 0.
     mistakes : polars.DataFrame
-        The rows with cells that could not be used, if there are any, as text, after the columns ``dplan_row`` (from 1),
+        The rows with cells that could not be used, if there are any, as text, after the columns ``dplan_row_number``
+        (from 1),
         ``dplan_column`` and ``dplan_problem``.
     """
 
@@ -87,7 +88,11 @@ def tolerated(
                     pl.when(~pl.Series(bad)).then(pl.col(error.column)).alias(error.column)
                 )
         else:
-            found = pl.concat(mistakes).sort("dplan_row", maintain_order=True) if mistakes else pl.DataFrame()
+            found = (
+                pl.concat(mistakes).sort("dplan_row_number", maintain_order=True)
+                if mistakes
+                else pl.DataFrame()
+            )
             return Tolerated(result, rows, kept, found)
 
 
@@ -111,7 +116,7 @@ def _described(rows: pl.DataFrame, kept: NDArray[np.int64], column: str, problem
     texts = [series.cast(pl.String) for series in rows if not series.dtype.is_nested()]
     return pl.DataFrame(
         [
-            pl.Series("dplan_row", kept + 1),
+            pl.Series("dplan_row_number", kept + 1),
             pl.Series("dplan_column", [column] * rows.height),
             pl.Series("dplan_problem", [problem] * rows.height),
             *(series for series in texts if not series.name.startswith("dplan_")),

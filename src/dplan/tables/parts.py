@@ -26,9 +26,9 @@ from dplan.persistence.atomic import atomic_write
 from dplan.tables.chunks import Chunk, Conventions
 from dplan.tables.drift import Drift
 from dplan.tables.input import Input
-from dplan.tables.label_values import has_verdict
 from dplan.tables.mistakes import OnError, tolerated
 from dplan.tables.model import TableModel
+from dplan.tables.words import has_verdict
 from dplan.tables.writing import check_types
 
 __all__ = [
@@ -148,7 +148,7 @@ def score_chunk(model: TableModel, chunk: Chunk, plan: Plan) -> Part:
     table, rows, mistakes = done.rows, done.kept, done.mistakes
     prepared, report = done.result
     if plan.labelled:
-        without = np.flatnonzero(~has_verdict(table[plan.labelled], model.summary))
+        without = np.flatnonzero(~has_verdict(table[plan.labelled], model))
         table, rows, prepared = table[without], rows[without], prepared[without]
     try:
         scores = model.detector.anomaly_score(prepared) if table.height else np.empty(0)

@@ -13,26 +13,28 @@ import csv
 import hashlib
 import io
 import json
+import re
 import zlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
+from dplan.exceptions import CellError
 from dplan.persistence.atomic import atomic_write
 from dplan.query import query
 from dplan.tables.chunks import Chunk, Conventions
-from dplan.tables.label_values import listed
+from dplan.tables.labels import Judged, LabelReader
 from dplan.tables.model import TableModel
 from dplan.tables.row_keys import row_keys
+from dplan.tables.words import Words, listed, words_of
 from dplan.tables.writing import conventions_of_output, write_rows
 from dplan.text import shown
 
-__all__ = ["ROW", "Verdicts", "is_queue", "read_queue", "review_rows", "write_queue"]
+__all__ = ["ROW", "is_queue", "read_queue", "review_rows", "write_queue"]
 
 ROW = "dplan_row"  # the column that carries the features
 
@@ -43,38 +45,6 @@ _PREFIX = "row1-"
 _KEY_BYTES, _MODEL_BYTES = 8, 4
 _CANDIDATES = 20  # rows kept per row asked about, to choose from
 _SEPARATORS = (",", ";", "\t", "|")
-
-_NORMAL = {"normal", "ok", "okay", "no", "n", "false", "0", "-1", "false alarm", "nein", "non"}
-_ANOMALY = {"anomaly", "yes", "y", "true", "1", "ja", "oui"}
-_UNSURE = {"", "?", "unsure", "unknown", "unlabelled"}
-
-
-@dataclass(frozen=True, eq=False)
-class Verdicts:
-    """Rows with verdicts, prepared for a model.
-
-    Attributes
-    ----------
-    rows : ndarray of float32
-        Prepared features.
-    y : ndarray of int
-        0 for an unlabelled row, k for an anomaly of class k, -1 for a row that was checked and is normal.
-    classes : tuple of str
-        The names of the classes from 0 on; the first is "unlabelled".
-    keys : list of str
-        What identifies each row.
-    identified : bool
-        Whether rows with the same key are certainly the same, or only have the same values.
-    names : list of str
-        What to call each row, if known.
-    """
-
-    rows: Floats
-    y: NDArray[np.int64]
-    classes: tuple[str, ...]
-    keys: list[str]
-    identified: bool = True
-    names: Sequence[str] = ()
 
 
 def review_rows(
@@ -221,7 +191,8 @@ def is_queue(path: Path) -> bool:
         return False
     with path.open("rb") as file:
         start = file.read(1 << 16)
-    return any(ROW.encode(encoding) in start for encoding in ("utf-8", "utf-16-le", "utf-16-be"))
+    texts = (start.decode(encoding, "ignore") for encoding in ("utf-8", "utf-16-le", "utf-16-be"))
+    return any(re.search(rf"\b{ROW}\b", text) for text in texts)
 
 
 def read_queue(
@@ -229,9 +200,8 @@ def read_queue(
     path: Path,
     *,
     label: str | None = None,
-    anomaly: Sequence[str] = (),
-    normal: Sequence[str] = (),
-) -> Verdicts:
+    words: Words | None = None,
+) -> Judged:
     """Read a review queue with verdicts, whatever a spreadsheet did to it.
 
     Parameters
@@ -242,14 +212,13 @@ def read_queue(
         The file: CSV with any separator and encoding, or an Excel workbook (requires ``fastexcel``).
     label : str, optional
         The verdict column; by default the label column of the model.
-    anomaly, normal : sequence of str
-        Further words for anomalies, one class each, and for normal rows. Class names of the model, "anomaly", "yes",
-        "normal", "ok", "no", "false alarm" and similar words are always understood; empty cells and "unsure" are no
-        verdict.
+    words : Words, optional
+        What further words mean. Class names of the model, "anomaly", "yes", "normal", "ok", "no", "false alarm" and
+        similar words are always understood; empty cells and "unsure" are no verdict.
 
     Returns
     -------
-    Verdicts
+    Judged
         The rows that have been looked at; rows without a verdict are left out.
     """
     header, rows = _cells(path)
@@ -259,52 +228,31 @@ def read_queue(
         if name not in names:
             raise ValueError(f"{path.name} has no column {name!r}; its columns are {listed(names)}")
     place, features = names.index(verdict), names.index(ROW)
-    known = [*list(model.summary.get("labels", {"unlabelled": 0}))[1:]]
-    classes = ["unlabelled", *dict.fromkeys([*known, *anomaly])]
-    words = _words(classes, known, anomaly, normal)
+    known = words_of(model, words, answers=True)
+    cells = [[*row, *[""] * (len(names) - len(row))] for row in rows]
+    reader = LabelReader(verdict, known, "--anomaly or --normal, or leave the cell empty")
+    labels = reader.read(pl.Series([row[place] for row in cells], dtype=pl.String))
+    try:
+        reader.check()
+    except CellError as error:
+        raise error.at(f"{path.name}, row {error.row + 2}") from None
     id_places = [names.index(name) for name in model.summary.get("ids", ()) if name in names]
     code = RowCode(model)
     found: list[tuple[str, Floats, int, str]] = []
-    for number, row in enumerate(rows, start=2):
-        cells = [*row, *[""] * (len(names) - len(row))]
-        word = cells[place].strip().casefold()
-        if word in _UNSURE:
+    for number, (row, label_code) in enumerate(zip(cells, labels.tolist(), strict=True), start=2):
+        if label_code == 0:
             continue
-        if word not in words:
-            said = ", ".join(dict.fromkeys([*classes[1:], *normal, "anomaly", "normal"]))
-            raise ValueError(
-                f"{path.name}, row {number}: the verdict {shown(cells[place])} is not understood; write one of "
-                f"{said}, leave it empty, or give its meaning with --anomaly or --normal"
-            )
         try:
-            key, decoded = code.decode(cells[features])
+            key, decoded = code.decode(row[features])
         except ValueError as error:
             raise ValueError(f"{path.name}, row {number}: {error}") from None
-        name = ", ".join(filter(None, (cells[place].strip() for place in id_places)))
-        found.append((key, decoded, words[word], name or f"{path.name}, row {number}"))
+        name = ", ".join(filter(None, (row[place].strip() for place in id_places)))
+        found.append((key, decoded, label_code, name or f"{path.name}, row {number}"))
     if not found:
         raise ValueError(f"{path.name} contains no verdict: column {verdict!r} is empty")
     keys, prepared, codes, row_names = zip(*found, strict=True)
     y = np.array(codes, dtype=np.int64)
-    if classes[-1:] == ["anomaly"] and not (y == len(classes) - 1).any():
-        classes.pop()
-    return Verdicts(np.stack(prepared), y, tuple(classes), list(keys), names=row_names)
-
-
-def _words(
-    classes: list[str], known: list[str], anomaly: Sequence[str], normal: Sequence[str]
-) -> dict[str, int]:
-    """Return the label of each word; adds a class for anomalies of no particular class if it is needed."""
-    words = dict.fromkeys(_NORMAL, -1)
-    general = 1
-    if len(known) != 1:
-        if "anomaly" not in classes:
-            classes.append("anomaly")
-        general = classes.index("anomaly")
-    words |= dict.fromkeys(_ANOMALY, general)
-    words |= {name.strip().casefold(): k for k, name in enumerate(classes) if k}
-    words |= {name.strip().casefold(): -1 for name in normal}
-    return words
+    return Judged(np.stack(prepared), y, tuple(reader.classes), list(keys), names=row_names)
 
 
 def _cells(path: Path) -> tuple[list[str], list[list[str]]]:

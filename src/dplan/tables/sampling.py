@@ -128,8 +128,8 @@ def read_sample(
     (rows, meanings), positions = done.result, drawn[done.kept]
     mistakes = done.mistakes
     if mistakes.height:
-        numbers = drawn[mistakes["dplan_row"].to_numpy() - 1] + 1
-        mistakes = mistakes.with_columns(pl.Series("dplan_row", numbers))
+        numbers = drawn[mistakes["dplan_row_number"].to_numpy() - 1] + 1
+        mistakes = mistakes.with_columns(pl.Series("dplan_row_number", numbers))
     extremes = None
     if not complete:
         meanings |= _counters(rows, positions, given)

@@ -14,9 +14,9 @@ from dplan._kernels.perceptron import Floats
 from dplan.detectors._base import Detector
 from dplan.detectors._registry import list_detectors
 from dplan.tables.fitting import assemble, row_name
-from dplan.tables.labels import LabelledTable
+from dplan.tables.labelled import LabelledTable
+from dplan.tables.labels import Judged
 from dplan.tables.model import TableModel
-from dplan.tables.review_queue import Verdicts
 from dplan.tables.row_keys import row_keys
 
 __all__ = ["Change", "changes", "trained_with", "update_model"]
@@ -56,7 +56,7 @@ class Change:
         return before, after
 
 
-def update_model(model: TableModel, table: LabelledTable | Verdicts, *, seed: int = 0) -> TableModel:
+def update_model(model: TableModel, table: LabelledTable | Judged, *, seed: int = 0) -> TableModel:
     """Return a model trained further on new rows, together with the rows stored in the old model.
 
     Training also uses the known anomalies, checked normal rows and unlabelled rows stored in the old model, so that it
@@ -67,7 +67,7 @@ def update_model(model: TableModel, table: LabelledTable | Verdicts, *, seed: in
     ----------
     model : TableModel
         A model whose detector has `partial_fit`.
-    table : LabelledTable or Verdicts
+    table : LabelledTable or Judged
         New rows, from `dplan.tables.from_table` or `dplan.tables.read_queue`.
     seed : int, default=0
         Seed of the training and for the choice of the rows stored in the model.
@@ -88,14 +88,14 @@ def update_model(model: TableModel, table: LabelledTable | Verdicts, *, seed: in
     )
 
 
-def trained_with(model: TableModel, new: Verdicts, detector: Any, *, seed: int = 0) -> TableModel:
+def trained_with(model: TableModel, new: Judged, detector: Any, *, seed: int = 0) -> TableModel:
     """Train a detector on new rows and on those stored in a model; return it as the next model.
 
     Parameters
     ----------
     model : TableModel
         The model.
-    new : Verdicts
+    new : Judged
         New rows.
     detector : Detector
         A copy of the model's detector, or an unfitted one; it is trained in place.
@@ -142,7 +142,7 @@ def trained_with(model: TableModel, new: Verdicts, detector: Any, *, seed: int =
 
 
 def changes(
-    model: TableModel, table: LabelledTable | Verdicts, updated: TableModel, *, seed: int = 0
+    model: TableModel, table: LabelledTable | Judged, updated: TableModel, *, seed: int = 0
 ) -> Change:
     """Return what an update changes for rows with verdicts: on held-out ones if there are at least ten.
 
@@ -179,15 +179,15 @@ def changes(
     )
 
 
-def as_verdicts(model: TableModel, table: LabelledTable | Verdicts) -> Verdicts:
+def as_verdicts(model: TableModel, table: LabelledTable | Judged) -> Judged:
     """Return rows of a table prepared for a model."""
-    if isinstance(table, Verdicts):
+    if isinstance(table, Judged):
         return table
     with table.located():
         rows = model.prepare(table.features)
     ids = table.ids if table.ids.columns == list(model.summary.get("ids", ())) else table.ids.select()
     names = [row_name(table, row) for row in range(len(rows))]
-    return Verdicts(rows, table.y, table.classes, row_keys(ids, rows), ids.width > 0, names)
+    return Judged(rows, table.y, table.classes, row_keys(ids, rows), ids.width > 0, names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +199,7 @@ class _Merged:
     n_new: int
 
 
-def _merge(model: TableModel, new: Verdicts, codes: NDArray[np.int64]) -> _Merged:
+def _merge(model: TableModel, new: Judged, codes: NDArray[np.int64]) -> _Merged:
     """Put together the rows that a model remembers and new rows; of verdicts on the same row, the last one wins."""
     checked = model.known_anomalies[:0] if model.checked_normal is None else model.checked_normal
     rows = np.concatenate([model.known_anomalies, checked])

@@ -154,9 +154,9 @@ def report_data(
         n_read += frame.height
         if (given := labels.read(frame)) is not None:
             frame = frame.with_columns(pl.Series(_GIVEN, given[0], dtype=pl.String))
-            truth.append(given[1])
+            truth.append(given[1] > 0)
             if skip_labelled:
-                judged = labels.judged(frame, given[1])
+                judged = given[1] != 0
                 skipped += int(judged.sum())
                 frame, numbers = frame.filter(~judged), numbers[~judged]
         if frame.height == 0:
@@ -164,7 +164,7 @@ def report_data(
         with chunk.located():
             done = tolerated(frame, partial(prepare_rows, model), on_error)
         if done.mistakes.height:
-            own = pl.Series("dplan_row", numbers[done.mistakes["dplan_row"].to_numpy() - 1])
+            own = pl.Series("dplan_row_number", numbers[done.mistakes["dplan_row_number"].to_numpy() - 1])
             mistakes.append(done.mistakes.with_columns(own).drop(_GIVEN, strict=False))
         frame, numbers, (prepared, met) = done.rows, numbers[done.kept], done.result
         if given is not None and not skip_labelled:
@@ -177,7 +177,7 @@ def report_data(
         scores.append(found)
         sample.add(frame, numbers, rng.random(frame.height), found)
         highest.add(frame, numbers, -found, found)
-    labels.check()
+    labels.check(skipped=skip_labelled)
     if skip_labelled and labels.column is None:
         raise ValueError("the table has no label column, so labelled rows cannot be skipped")
     bad = pl.concat(mistakes, how="diagonal_relaxed") if mistakes else pl.DataFrame()

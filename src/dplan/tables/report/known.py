@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,14 +9,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
-from dplan.tables.label_values import has_verdict, verdicts_of
+from dplan.tables.labels import LabelReader
 from dplan.tables.model import TableModel
+from dplan.tables.words import Words, listed, says_nothing, words_of
 from dplan.text import shown
 
 __all__ = ["Labels", "TrainingRows"]
-
-_UNLABELLED = ("", "0", "false", "-1")  # labels that mark no anomaly, unless other values do
-_LISTED = 10
 
 
 class Labels:
@@ -30,59 +27,43 @@ class Labels:
     column : str, optional
         The label column; None for the model's, if the table has it.
     anomaly : sequence of str
-        Labels of anomalies; without any, those of the training table or all except 0, -1, false and missing ones.
+        Labels of anomalies, and all others are not; without any, labels mean what they mean for the model.
     """
 
     def __init__(self, model: TableModel, column: str | None, anomaly: Sequence[str]) -> None:
         self.column = column
-        self._summary = model.summary
         self._own = model.summary.get("label")
-        self._required = column is not None
         self._given = list(anomaly)
-        classes = list(model.summary.get("labels", {}))[1:]
-        by_name = not anomaly and column in (None, self._own) and not all(name.isdigit() for name in classes)
-        self._anomaly = [name.strip().lower() for name in (classes if by_name else anomaly)]
-        self._found: Counter[str] = Counter()
+        words = Words.of(anomaly, None, None) if anomaly else words_of(model)
+        assert words is not None
+        named = column or self._own or ""
+        self._reader = LabelReader(named, words, f"--label {named} --anomaly VALUE")
 
-    def read(self, frame: pl.DataFrame) -> tuple[list[str], NDArray[np.bool_]] | None:
-        """Return the labels of some rows and which of them mark anomalies; None if the table has no labels."""
-        if not self._required and self.column is None and self._own in frame.columns:
+    def read(self, frame: pl.DataFrame) -> tuple[list[str], NDArray[np.int64]] | None:
+        """Return the labels of some rows as texts and as numbers; None if the table has no labels."""
+        if self.column is None and self._own in frame.columns:
             self.column = self._own
         if self.column is None:
             return None
         if self.column not in frame.columns:
             raise ValueError(f"the table has no column {shown(self.column)}")
-        texts = (
-            frame[self.column]
-            .cast(pl.String)
-            .fill_null("")
-            .str.strip_chars()
-            .str.replace(r"^(-?\d+)\.0+$", "$1")
-        )
-        folded = texts.str.to_lowercase()
-        marked = folded.is_in(self._anomaly) if self._anomaly else ~folded.is_in(_UNLABELLED)
-        if self._given:
-            self._found.update(dict(texts.value_counts().iter_rows()))
-        return texts.to_list(), marked.to_numpy()
+        labels = frame[self.column]
+        texts = labels.cast(pl.String).fill_null("").str.strip_chars().str.replace(r"^(-?\d+)\.0+$", "$1")
+        said = ["" if says_nothing(text) else text for text in texts.to_list()]
+        codes = self._reader.read(labels)
+        return said, np.where(np.isin(codes, list(self._reader.new.values())), 0, codes)
 
-    def judged(self, frame: pl.DataFrame, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which rows have a verdict, anomalous or normal, if some of them are marked as anomalies."""
-        labels = frame[self.column or ""]
-        if self.column == self._own:
-            return marked | has_verdict(labels, self._summary)
-        return marked if self._anomaly else marked | verdicts_of(labels, None).astype(np.bool_)
-
-    def check(self) -> None:
-        """Raise an error if a given label of anomalies was never found."""
-        folded = {text.lower() for text in self._found}
-        for value in self._given if self._found else ():
-            if value.strip().lower() not in folded:
-                listed = ", ".join(
-                    f"{shown(text)} ({n:,} rows)" for text, n in self._found.most_common(_LISTED)
-                )
+    def check(self, *, skipped: bool) -> None:
+        """Raise an error if a given label was never found or, unless labelled rows are skipped, if nobody knows one."""
+        found = self._reader.spellings
+        for value in self._given if found else ():
+            if self._reader.words.key(value.strip()) not in found:
+                texts = {text: n for own in found.values() for text, n in own.items()}
                 raise ValueError(
-                    f"label column {shown(self.column)} has no value {shown(value)}; its values are {listed}"
+                    f"label column {shown(self.column)} has no value {shown(value)}; its values are {listed(texts)}"
                 )
+        if not skipped:
+            self._reader.check()
 
 
 class TrainingRows:

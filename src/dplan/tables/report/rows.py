@@ -91,8 +91,7 @@ def _marked_up(reason: Reason) -> Markup:
 def _labels(data: ReportData) -> list[tuple[str, str]]:
     """Return, for each shown row, its label if it says something and the known anomaly that it equals."""
     labels = data.labels or [""] * len(data.reasons)
-    said = [label if label.lower() not in ("0", "false") else "" for label in labels]
     return [
         (label, f"same values as {known}" if known else "")
-        for label, known in zip(said, data.known, strict=True)
+        for label, known in zip(labels, data.known, strict=True)
     ]

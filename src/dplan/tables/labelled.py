@@ -1,0 +1,274 @@
+"""Split a table into features, labels and ids."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dplan.columns.column import kind_of
+from dplan.columns.deciding import Given
+from dplan.columns.frames import as_frame
+from dplan.columns.meaning import Meaning
+from dplan.tables.chunks import MISSING
+from dplan.tables.decoding import AUTO
+from dplan.tables.input import Input, as_text
+from dplan.tables.labels import Labels, read
+from dplan.tables.mistakes import OnError, Tolerated
+from dplan.tables.sampling import read_sample
+from dplan.tables.words import NUMBERS, Words, listed
+
+__all__ = ["LabelledTable", "from_table"]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTable:
+    """A table ready for `TablePreparer` and a detector.
+
+    Attributes
+    ----------
+    features : polars.DataFrame
+        The columns to learn from, not yet prepared.
+    y : ndarray of int
+        0 for an unlabelled row, k for a known anomaly of class k, -1 for a row that was checked and is normal.
+    classes : tuple of str
+        ``classes[0]`` is ``"unlabelled"``, ``classes[k]`` the label of class k.
+    ids : polars.DataFrame
+        The columns that only identify a row; may have no columns.
+    label : str
+        The label column.
+    input : Input, optional
+        Where the table comes from, if it was read.
+    words : Words, optional
+        What the words of the label column mean, if that was given.
+    labels : Labels, optional
+        How the label column was read.
+    meanings : mapping
+        What the text columns of the file mean.
+    positions : ndarray of int, optional
+        The position of each row in the file, from 0.
+    n_rows, n_normal : int, optional
+        Rows and checked normal rows of the file, if these rows are a sample.
+    extremes : polars.DataFrame, optional
+        Rows that have the ranges and levels of the whole file, if these rows are a sample.
+    mistakes : polars.DataFrame, optional
+        Rows of the file with cells that cannot be used.
+    """
+
+    features: pl.DataFrame = field(repr=False)
+    y: NDArray[np.int64] = field(repr=False)
+    classes: tuple[str, ...]
+    ids: pl.DataFrame = field(repr=False)
+    label: str
+    input: Input | None = field(default=None, repr=False)
+    words: Words | None = field(default=None, repr=False)
+    labels: Labels | None = field(default=None, repr=False)
+    meanings: Mapping[str, Meaning] = field(default_factory=dict, repr=False)
+    positions: NDArray[np.int64] | None = field(default=None, repr=False)
+    n_rows: int | None = None
+    n_normal: int | None = None
+    extremes: pl.DataFrame | None = field(default=None, repr=False)
+    mistakes: pl.DataFrame | None = field(default=None, repr=False)
+
+    def located(self) -> AbstractContextManager[None]:
+        """Add the position in the file to errors about a cell."""
+        return nullcontext() if self.input is None else self.input.located(self.positions)
+
+    def counts(self) -> dict[str, int]:
+        """Rows per class, without checked normal rows; of a sample, those of the whole file."""
+        sizes = np.bincount(self.y[self.y >= 0], minlength=len(self.classes))
+        if self.n_rows is not None:
+            sizes[0] = self.n_rows - self.n_checked - sizes[1:].sum()
+        return {name: int(size) for name, size in zip(self.classes, sizes, strict=True)}
+
+    @property
+    def n_checked(self) -> int:
+        """Rows that were checked and are normal; of a sample, those of the whole file."""
+        return int((self.y < 0).sum()) if self.n_normal is None else self.n_normal
+
+    def with_rows(self, done: Tolerated[Any]) -> LabelledTable:
+        """Return the table with the rows and values that a step could use, and those that it could not."""
+        assert self.positions is not None  # it comes from a file
+        mistakes, positions = done.mistakes, self.positions
+        if mistakes.height:
+            numbers = positions[mistakes["dplan_row_number"].to_numpy() - 1] + 1
+            mistakes = mistakes.with_columns(pl.Series("dplan_row_number", numbers))
+        return replace(
+            self,
+            features=done.rows,
+            y=self.y[done.kept],
+            ids=self.ids[done.kept],
+            positions=positions[done.kept],
+            mistakes=mistakes,
+        )
+
+    def kinds(self) -> dict[str, list[str]]:
+        """Feature columns by kind: number, flag, date, text; dropped columns have only missing values."""
+        kinds: dict[str, list[str]] = {}
+        for series in self.features:
+            kinds.setdefault(kind_of(series), []).append(series.name)
+        return kinds
+
+
+def from_table(
+    table: Input | str | Path | BinaryIO | pl.DataFrame | Any,
+    label: str,
+    *,
+    anomaly: Sequence[object] | None = None,
+    normal: Sequence[object] | None = None,
+    unlabelled: Sequence[object] | None = None,
+    words: Words | None = None,
+    partial: bool = False,
+    id: str | Sequence[str] = (),
+    drop: str | Sequence[str] = (),
+    missing: Sequence[str] = MISSING,
+    text: Collection[str] = (),
+    columns: Given | None = None,
+    encoding: str = AUTO,
+    kind: str | None = None,
+    query: str | None = None,
+    sheet: str | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    on_error: OnError = "fail",
+) -> LabelledTable:
+    """Split a table into features, labels and ids.
+
+    Values of the label column are compared without case and surrounding blanks, unless two of the given values differ
+    in nothing else.
+
+    Parameters
+    ----------
+    table : Input, path, binary file or frame
+        A file, a folder or a glob pattern, as in `read_table`; a polars or pandas frame, or an Arrow table.
+    label : str
+        The label column. Without `anomaly`, `normal` and `unlabelled` it must contain 0 or missing values for
+        unlabelled rows, 1, 2, … for known anomalies and -1 for checked normal rows, or false and true.
+    anomaly : sequence, optional
+        Values of the label column that mark known anomalies, one class each. All other values are unlabelled,
+        unless `unlabelled` is given too: then each value must be given.
+    normal : sequence, optional
+        Values that mark rows that were checked and are normal.
+    unlabelled : sequence, optional
+        Values that mark unlabelled rows; missing values always do. Without `anomaly`, every other value is a
+        class.
+    words : Words, optional
+        What the values mean, instead of these three; from `dplan.tables.words.words_of` for rows that add to those of a
+        model.
+    partial : bool, default=False
+        Whether the rows add to those of a model: any verdict is enough, and values may be given that do not occur.
+    id : str or sequence of str
+        Columns that identify a row; they are not used as features. With `partial`, they may be missing.
+    drop : str or sequence of str
+        Columns to ignore.
+    missing : sequence of str
+        Text in a CSV or TSV file that means a missing value.
+    text : collection of str
+        Columns of a file to read as text even if they contain numbers, such as codes.
+    columns : mapping, optional
+        How to understand columns of a file, if the decision from their values is wrong: column → ``{"kind": …}``, with
+        the options of ``dplan fit --column``.
+    encoding, kind, query, sheet
+        How a file is read, as in `read_table`; an `Input` has these already.
+    sample : int, optional
+        Read at most this many unlabelled rows and this many checked normal rows of a file, uniform samples, and all
+        known anomalies. By default, read all.
+    seed : int, default=0
+        Seed of the sample.
+    on_error : {"fail", "skip", "null"}, default="fail"
+        What to do about cells of a file that cannot be used: raise an error, skip their rows, or treat them as missing.
+
+    Returns
+    -------
+    LabelledTable
+        Features, labels and ids.
+
+    Examples
+    --------
+    >>> table = pl.DataFrame(
+    ...     {"payment": ["p1", "p2", "p3"], "amount": [10, 99, 12], "checked": ["fraud", None, "ok"]}
+    ... )
+    >>> payments = from_table(table, label="checked", anomaly=["fraud"], id="payment")
+    >>> payments.features.columns, payments.y.tolist(), payments.classes
+    (['amount'], [1, 0, 0], ('unlabelled', 'fraud'))
+    """
+    ids, dropped = _names(id), _names(drop)
+    name = "the table"
+    words = words or Words.of(anomaly, normal, unlabelled)
+    more: dict[str, Any] = {}
+    if isinstance(table, str | Path | list) or _is_stream(table):
+        table = Input(cast(Any, table), kind or "", encoding, tuple(missing), sheet, query)
+    if isinstance(table, Input):
+        table = table.readable_twice()
+        name = table.name
+        # Labels can have any form, and an id such as 007 must be preserved.
+        aside = {label, *ids, *dropped}
+
+        def groups(rows: pl.DataFrame) -> NDArray[np.int64]:
+            _check_there(name, label, rows.columns)
+            known = words or NUMBERS
+            return known.marks(rows[label], unknown=int(known.anomaly is None or bool(known.built_in)))
+
+        drawn = read_sample(
+            table, groups,
+            given={**as_text({*aside, *text}), **(columns or {})}, aside=aside, n_rows=sample, seed=seed,
+            on_error=on_error,
+        )  # fmt: skip
+        frame = drawn.rows
+        used = {name: meaning for name, meaning in drawn.meanings.items() if name not in aside}
+        more = {
+            "input": table,
+            "positions": drawn.positions,
+            "mistakes": drawn.mistakes,
+            "meanings": used,
+        }
+        if drawn.extremes is not None:
+            more |= {
+                "n_rows": drawn.n_rows,
+                "n_normal": drawn.n_in_groups.get(-1, 0),
+                "extremes": drawn.extremes,
+            }
+    else:
+        frame = as_frame(table)
+    if frame.height == 0:
+        raise ValueError(f"{name} has no rows")
+    if partial and not set(ids) <= set(frame.columns):
+        ids = ()  # rows are then recognised by their values
+    for column in (label, *ids, *dropped, *text, *(columns or ())):
+        _check_there(name, column, frame.columns)
+    if label in ids:
+        raise ValueError(f"column {label!r} cannot be the label and an id")
+    features = frame.drop({label, *ids, *dropped})
+    if features.width == 0:
+        raise ValueError(
+            f"{name} has no feature columns left after removing the label, ids and dropped columns"
+        )
+    for series in features:
+        kind_of(series)  # rejects unsupported types such as lists
+    found_labels = LabelledTable(features, np.empty(0, dtype=np.int64), (), frame.select(ids), label, **more)
+    with found_labels.located():
+        labels = read(frame[label], words, partial=partial)
+    return replace(found_labels, y=labels.y, classes=labels.classes, words=words, labels=labels)
+
+
+def _is_stream(table: object) -> bool:
+    return hasattr(table, "read") and not isinstance(table, Input)
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _check_there(name: str, column: str, columns: list[str]) -> None:
+    if column in columns:
+        return
+    near = difflib.get_close_matches(column, columns, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"available columns: {listed(columns)}"
+    raise ValueError(f"{name} has no column {column!r}; {hint}")
