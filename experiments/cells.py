@@ -16,7 +16,7 @@ from threadpoolctl import ThreadpoolController
 
 from dplan.metrics import RankedScores, precision_at
 from experiments.data.sources import AnyTask, data_version, load_review, load_task
-from experiments.discovery.review import review
+from experiments.discovery.review import review, review_version
 from experiments.methods import create, detector_class, method_names
 
 __all__ = ["TOPS", "Cell", "evaluate", "identity", "metrics", "run_cell"]
@@ -75,6 +75,8 @@ class Cell:
             "version": detector_class(self.method).version,
             "data_version": data_version(self.scenario),
         }
+        if self.suite == "discovery":
+            versions["review_version"] = review_version(self.method)
         return {**place, **versions, **changed}
 
 

@@ -258,10 +258,11 @@ def _check_and_list_finished(
             for name, what in (
                 ("version", record["method"]),
                 ("data_version", source_name(record["scenario"])),
+                ("review_version", f"the simulated reviews with {record['method']}"),
             ):
-                then = record.get(name, 1)  # the oldest records have no versions
-                if then != wanted[place][name]:
-                    raise _refusal(journal, f"version of {what} was {then}, now {wanted[place][name]}")
+                then, now_is = (found.get(name, 1) for found in (record, wanted[place]))  # old ones have none
+                if then != now_is:
+                    raise _refusal(journal, f"version of {what} was {then}, now {now_is}")
             if parameters != identity(wanted[place])[1]:
                 of = f"{record['method']} on {record['scenario']}"
                 raise _refusal(

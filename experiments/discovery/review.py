@@ -1,30 +1,52 @@
 """Simulated reviews: how many anomalies a reviewer finds whose verdicts the detector learns from.
 
-The reviewer looks at the rows with the highest scores that were not judged yet, `per_refit` at a time, and says of each
-whether it is an anomaly; the detector is refitted with all verdicts so far. There are no labels at the start. The
-forests of coniferest are forests without verdicts, so they are used from the start; an isolation forest chooses the
-first rows for detectors of this package. `DPLANEnsemble` learns from false alarms alone; for the others, which learn
-from known anomalies, the isolation forest goes on until one is found.
+There are no labels at the start, an oracle says of each row whether it is an anomaly, and a detector learns from all
+verdicts so far after every `per_refit` of them.
+
+`DPLANEnsemble`, which the review page uses, is measured on the page's own session: the same first model, order of rows,
+near duplicates, exploration and updates as in ``dplan review``, with a log in memory. For other methods, the reviewer
+looks at the rows with the highest scores that were not judged yet. The forests of coniferest are forests without
+verdicts, so they are used from the start; an isolation forest chooses the first rows for other detectors of this
+package, and goes on until an anomaly is found, since they learn from known anomalies.
 """
 
 import time
 import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from dplan.exceptions import NoLabelsWarning
+from dplan.review.engine import Engine
+from dplan.review.log import VerdictLog
+from dplan.review.rounds import Progress, Round
+from dplan.review.session import Session
+from dplan.review.simulation import simulate
+from dplan.review.table import as_file
 from experiments.data.reviews import ReviewTable
 from experiments.methods import create
 from experiments.rivals import RIVALS
 
-__all__ = ["CHECKPOINTS", "VERDICTS", "review"]
+__all__ = ["CHECKPOINTS", "VERDICTS", "review", "review_version"]
 
 CHECKPOINTS = (20, 50, 100, 300)
 VERDICTS = CHECKPOINTS[-1]
 
-_FROM_FALSE_ALARMS = (*RIVALS, "DPLANEnsemble")  # learn before the first anomaly is found
+_ON_THE_PAGE = "DPLANEnsemble"  # what the review page learns with
+_FROM_FALSE_ALARMS = tuple(RIVALS)  # learn before the first anomaly is found
+
+
+def review_version(method: str) -> int:
+    """Return the version of how rows are chosen: 1 for the highest scores, 2 for the session of the review page.
+
+    Results of DPLANEnsemble with version 1 are those of a loop apart from the page.
+    """
+    return 2 if method == _ON_THE_PAGE else 1
 
 
 def review(
@@ -61,12 +83,87 @@ def review(
     >>> review("LogisticBaseline", table, per_refit=10, seed=0)["found"]["20"] >= 10
     True
     """
+    clock = {"fit_seconds": 0.0, "score_seconds": 0.0}
+    most = min(n_verdicts, len(table.X))
+    detector = create(method, **parameters, random_state=seed)
+    if method == _ON_THE_PAGE:
+        judged, refits = _on_the_page(detector, table, per_refit, seed, most, clock)
+    else:
+        judged, refits = _by_score(method, detector, table, per_refit, seed, most, clock)
+    finds = (1 + np.flatnonzero(table.anomalous[judged])).tolist()
+    return {
+        "finds": finds,
+        "found": {str(n): sum(find <= n for find in finds) for n in CHECKPOINTS if n <= n_verdicts},
+        "verdicts": len(judged),
+        "rows": len(table.X),
+        "anomalies": int(table.anomalous.sum()),
+        "refits": refits,
+        **clock,
+    }
+
+
+def _on_the_page(
+    detector: Any, table: ReviewTable, per_refit: int, seed: int, most: int, clock: dict[str, float]
+) -> tuple[list[int], int]:
+    """Review a table in a session of the review page; return the rows in the order of their verdicts, and the fits."""
+    X, anomalous = table
+    judged: list[int] = []
+    with TemporaryDirectory() as folder, VerdictLog(None) as log:
+        file = as_file(pl.DataFrame(X, schema=[f"c{j}" for j in range(X.shape[1])]), None, None, Path(folder))
+        session = Session(
+            _Timed(Engine(file, None, seed=seed, learner=detector), clock), log, refit_every=per_refit
+        )
+        session.open()
+        for row in simulate(session, lambda row: "anomaly" if anomalous[row] else "", most):
+            judged.append(row)
+            if anomalous[judged].sum() == anomalous.sum():
+                break
+        return judged, 1 + session.round.number
+
+
+class _Timed:
+    """Makes rounds with an engine, and measures how long it learns and how long it scores and chooses rows."""
+
+    def __init__(self, engine: Engine, clock: dict[str, float]) -> None:
+        self.engine, self.table, self.clock = engine, engine.table, clock
+        self._part, self._since = "fit_seconds", 0.0
+
+    def open(self, wanted: Sequence[tuple[str, ...]], progress: Progress) -> Round:
+        self._part, self._since = "fit_seconds", time.perf_counter()
+        return self._done(self.engine.open(wanted, self._progress))
+
+    def refit(self, classes: Mapping[int, str], number: int, progress: Progress) -> Round:
+        self._part, self._since = "fit_seconds", time.perf_counter()
+        return self._done(self.engine.refit(classes, number, self._progress))
+
+    def _progress(self, stage: str, done: int, total: int | None) -> None:
+        if stage == "Scoring rows" and self._part == "fit_seconds":
+            self._count()
+            self._part = "score_seconds"
+
+    def _done(self, made: Round) -> Round:
+        self._count()
+        return made
+
+    def _count(self) -> None:
+        now = time.perf_counter()
+        self.clock[self._part] += now - self._since
+        self._since = now
+
+
+def _by_score(
+    method: str,
+    detector: Any,
+    table: ReviewTable,
+    per_refit: int,
+    seed: int,
+    most: int,
+    clock: dict[str, float],
+) -> tuple[list[int], int]:
+    """Review the highest scores of a table; return the rows in the order of their verdicts, and the fits."""
     X, anomalous = table
     verdicts = np.zeros(len(X), dtype=np.int64)
     judged: list[int] = []
-    clock = {"fit_seconds": 0.0, "score_seconds": 0.0}
-    most = min(n_verdicts, len(X))
-    detector = create(method, **parameters, random_state=seed)
     learns = getattr(detector, "uses_labels", True)
     start = detector if method in RIVALS or not learns else create("IForest", random_state=seed)
     scores = _fit_and_score(start, X, verdicts, clock)
@@ -77,20 +174,10 @@ def review(
         judged.extend(batch.tolist())
         verdicts[batch] = np.where(anomalous[batch], 1, -1)
         if len(judged) == most or (verdicts > 0).sum() == anomalous.sum():
-            break
+            return judged, refits
         if learns and ((verdicts > 0).any() or method in _FROM_FALSE_ALARMS):
             scores = _fit_and_score(detector, X, verdicts, clock)
             refits += 1
-    finds = (1 + np.flatnonzero(anomalous[judged])).tolist()
-    return {
-        "finds": finds,
-        "found": {str(n): sum(find <= n for find in finds) for n in CHECKPOINTS if n <= n_verdicts},
-        "verdicts": len(judged),
-        "rows": len(X),
-        "anomalies": int(anomalous.sum()),
-        "refits": refits,
-        **clock,
-    }
 
 
 def _fit_and_score(

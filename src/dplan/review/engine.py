@@ -58,12 +58,21 @@ class Engine:
         Columns to ignore if there is no model.
     seed : int
         Seed of the training.
+    learner : Detector, optional
+        What learns from the verdicts if the model does not; by default a `DPLANEnsemble`.
     """
 
     def __init__(
-        self, table: TableFile, model: Path | None, *, drop: Collection[str] = (), seed: int = 0
+        self,
+        table: TableFile,
+        model: Path | None,
+        *,
+        drop: Collection[str] = (),
+        seed: int = 0,
+        learner: Detector | None = None,
     ) -> None:
         self.table, self.seed = table, seed
+        self._learner = DPLANEnsemble(n_jobs=-1) if learner is None else learner
         self._model, self._drop = model, tuple(drop)
         self._seen: Scored | None = None  # every row that was ever in a pool, because a verdict may come late
         self._places: dict[int, int] = {}  # of these rows
@@ -137,6 +146,7 @@ class Engine:
 
     def _scored(self, model: TableModel, progress: Progress) -> Iterator[Scored]:
         n_rows, scorer = 0, Scorer(model)
+        progress("Scoring rows", 0, None)
         with in_threads(model, 2) as run:
             jobs = ((scorer, first, chunk, frame) for first, chunk, frame in self.table.chunks())
             for scored in run(_score, jobs):
@@ -171,7 +181,7 @@ class Engine:
         """Return the detector to train: a copy of the first one if that can learn from labels."""
         first = self.base.detector
         if not first.uses_labels:
-            detector: Detector = DPLANEnsemble(n_jobs=-1)
+            detector: Detector = clone(self._learner)
         else:
             detector = copied(first) if hasattr(first, "partial_fit") else clone(first)
         done = [0]
