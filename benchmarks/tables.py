@@ -96,7 +96,7 @@ frames = [chunk() for chunk in Input(Path(sys.argv[1])).chunks(raw=True)]
 text = pl.concat(frames, rechunk=False).get_columns()
 begin()
 table, meanings = understand(text, {}, MISSING)
-figures["kinds"] = sorted({meaning.kind for meaning in meanings.values()})
+figures["kinds"] = sorted({meaning.type for meaning in meanings.values()})
 """
 
 SCAN = """

@@ -1,7 +1,6 @@
 """Dates become cycles and the time since another date; the calendar itself does not count unless asked for."""
 
 import datetime as dt
-import json
 
 import numpy as np
 import polars as pl
@@ -11,9 +10,8 @@ from hypothesis import strategies as st
 
 from dplan import BoostedBaseline
 from dplan.columns.column import Column
-from dplan.columns.cycles import CYCLES, feature_positions, positions
-from dplan.columns.formatting import typical_values
-from dplan.columns.meaning import Meaning
+from dplan.columns.cycles import CYCLES
+from dplan.columns.dates import Date
 from dplan.tables import TablePreparer, fit_table, from_table
 
 
@@ -63,7 +61,7 @@ def test_a_table_of_three_years_later_does_not_become_alerts():
 
 def test_the_calendar_counts_if_it_is_asked_for():
     table = bookings().select("booked")
-    preparer = TablePreparer(meanings={"booked": Meaning("date", calendar=True)}).fit(table)
+    preparer = TablePreparer(meanings={"booked": Date(calendar=True)}).fit(table)
     assert preparer.get_feature_names_out().tolist()[-1] == "booked"
     last = preparer.transform(table)[:, -1]
     assert (last.min(), last.max()) == (0, 1)
@@ -73,14 +71,14 @@ def test_the_calendar_counts_if_it_is_asked_for():
 def test_the_time_since_a_chosen_column():
     days = [dt.date(2024, 1, 1) + dt.timedelta(days=d) for d in (0, 10, 40)]
     table = pl.DataFrame({"a": days, "b": [days[0]] * 3, "c": days[::-1]})
-    preparer = TablePreparer(meanings={"a": Meaning("date", since="c")}).fit(table)
+    preparer = TablePreparer(meanings={"a": Date(asked="c")}).fit(table)
     assert [column.since for column in preparer.columns_] == ["c", "a", "b"]
     np.testing.assert_allclose(
         preparer.transform(table)[:, preparer.get_feature_names_out().tolist().index("a since c")],
         [0, 0.5, 1],
     )
     with pytest.raises(ValueError, match="column 'a': 'x' is not a date column"):
-        TablePreparer(meanings={"a": Meaning("date", since="x")}).fit(table)
+        TablePreparer(meanings={"a": Date(asked="x")}).fit(table)
 
 
 def test_missing_dates_become_means_and_are_counted():
@@ -93,23 +91,6 @@ def test_missing_dates_become_means_and_are_counted():
     since = preparer.get_feature_names_out().tolist().index("booked since ordered")
     np.testing.assert_allclose(X[0, [0, since]], expected.mean(axis=0)[[0, since]], atol=1e-6)
     np.testing.assert_array_equal(X[0, 4:since], expected[0, 4:since])
-
-
-def test_dates_of_older_models_stay_one_position_in_the_calendar():
-    day = dt.date(2024, 1, 1)
-    old = {
-        "max_levels": 255,
-        "named": True,
-        "columns": [
-            {"name": "d", "kind": "date", "minimum": 0.0, "maximum": 172_800e6}
-            | {"fill": [0.5], "levels": [], "reason": ""}
-        ],
-    }
-    preparer = TablePreparer.from_state(json.loads(json.dumps(old)))
-    table = pl.DataFrame({"d": [dt.date(1970, 1, 2), None]})
-    assert preparer.transform(table).ravel().tolist() == [0.5, 0.5]
-    assert preparer.transform(pl.DataFrame({"d": [dt.timedelta(days=1)]})).item() == 0.5
-    assert preparer.transform(pl.DataFrame({"d": [day]})).item() > 1000
 
 
 @pytest.mark.parametrize(
@@ -135,7 +116,7 @@ def test_positions_are_those_of_the_calendar(moment):
     microseconds = np.array(
         [(moment - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)], dtype=np.float64
     )
-    found = [positions(cycle, microseconds).item() for cycle in CYCLES]
+    found = [cycle.positions(microseconds).item() for cycle in CYCLES.values()]
     minute = 60 * moment.hour + moment.minute
     assert found[0] in (minute, (minute + 1) % 1440)  # a float has not all digits of a far microsecond
     if minute < 1439:
@@ -149,11 +130,11 @@ def test_features_lead_back_to_positions_and_typical_times():
     preparer = TablePreparer().fit(table)
     X = preparer.transform(table)
     np.testing.assert_array_equal(
-        feature_positions("weekday", X[:, :2]), table["ordered"].dt.weekday().to_numpy() - 1
+        CYCLES["weekday"].places(X[:, :2]), table["ordered"].dt.weekday().to_numpy() - 1
     )
     minutes = table["booked"].dt.hour().cast(pl.Int64) * 60 + table["booked"].dt.minute()
-    np.testing.assert_array_equal(feature_positions("hour", X[:, 4:6]), minutes.to_numpy())
-    text = typical_values(preparer.columns_[1], X[:, 4:])
+    np.testing.assert_array_equal(CYCLES["hour"].places(X[:, 4:6]), minutes.to_numpy())
+    text = preparer.columns_[1].typical(X[:, 4:]).text
     assert text.startswith("08:")
     assert "–19:" in text
     assert text.endswith("days since ordered")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dplan.columns.column import LIMIT
+from dplan.columns.records import LIMIT
 from dplan.tables import TablePreparer
 
 

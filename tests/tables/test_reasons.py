@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from dplan import DPLANEnsemble, LogisticBaseline, TableDetector
-from dplan.columns.column import Column
+from dplan.columns.numbers import Number
 from dplan.tables import TableModel, fit_table, from_table
 from dplan.tables.evidence import Evidence, _Row
 
@@ -104,7 +104,7 @@ def evidence(background, known, *columns, class_names=("fraud",), classes=None, 
     return Evidence(columns, np.arange(len(columns)), background, known, classes, class_names, names)
 
 
-A, B = (Column(name, "number", 0.0, 100.0, (0.5,)) for name in "ab")
+A, B = (Number(name=name, maximum=100.0, fill=(0.5,)) for name in "ab")
 
 
 def test_a_value_that_known_anomalies_have_more_often():

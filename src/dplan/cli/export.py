@@ -29,7 +29,7 @@ def export(model: Path, output: Path, overwrite: bool) -> None:
     with claimed(output, [model], overwrite=overwrite):
         loaded = TableModel.load(model)
         export_onnx(loaded, output)
-    kinds = [column.kind for column in loaded.preparation.columns_]
-    n_texts = kinds.count("text")
+    tensors = [column.tensor for column in loaded.preparation.columns_]
+    n_texts = tensors.count("texts")
     size = f"{output.stat().st_size / 1000:,.0f} kB"
-    say(f"Wrote {output} ({size}); inputs: {len(kinds) - n_texts} number and {n_texts} text columns.")
+    say(f"Wrote {output} ({size}); inputs: {len(tensors) - n_texts} number and {n_texts} text columns.")

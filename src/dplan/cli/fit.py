@@ -178,8 +178,8 @@ def _print_summary(name: str, model: TableModel, reading: float) -> None:
     for column, reason in summary["dropped"].items():
         say(f"Dropped {column}: {reason}.")
     for column in model.preparation.columns_:
-        if column.meaning is not None and not column.meaning.sure:
-            say(f"Check {column.name}: {column.meaning.why} (--column {column.name}=…).")
+        if not column.sure:
+            say(f"Check {column.name}: {column.why} (--column {column.name}=…).")
     found = summary["estimate"]
     if found is not None:
         say(

@@ -14,7 +14,7 @@ from dplan.text import printable
 if TYPE_CHECKING:
     import polars as pl
 
-    from dplan.columns.meaning import Meaning
+    from dplan.columns.column import Column
     from dplan.persistence.model_file import Contents
 
 
@@ -65,66 +65,33 @@ def _is_table(file: Path) -> bool:
         return False
 
 
-def _print_table(table: pl.DataFrame, meanings: dict[str, Meaning]) -> None:
+def _print_table(table: pl.DataFrame, meanings: dict[str, Column]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from dplan.columns import type_of
+    from dplan.columns.formatting import format_share
 
     shown = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("column", "understood as", "values", "missing", "why"):
         shown.add_column(title, overflow="fold", justify="right" if title == "missing" else "left")
     for series in table:
-        meaning = meanings.get(series.name)
+        by_type = type_of(series)(decided=False)
+        column = meanings.get(series.name, by_type)
         cells = (
             series.name,
-            _understood(series, meaning),
-            _values(series),
-            _percent(series.null_count() / max(1, len(series))),
-            meaning.why if meaning is not None else f"type {series.dtype}",
+            column.understood(),
+            by_type.spread(series) if series.null_count() < len(series) else "",
+            format_share(series.null_count() / max(1, len(series))),
+            column.why or f"type {series.dtype}",
         )
-        style = "yellow" if meaning is not None and not meaning.sure else ""
+        style = "" if column.sure else "yellow"
         shown.add_row(*(Text(printable(cell)) for cell in cells), style=style)
     console = Console()
     if not console.is_terminal:
         console = Console(width=200)
     console.print(shown)
-
-
-def _percent(share: float) -> str:
-    """Return a fraction as a percentage; only nothing is 0 %."""
-    return "<1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
-
-
-def _understood(series: pl.Series, meaning: Meaning | None) -> str:
-    from dplan.columns.conversion import kind_of
-
-    if meaning is None:
-        return kind_of(series)
-    if not meaning.is_used:
-        return f"{meaning.kind}, not used"
-    if meaning.part or meaning.kind in ("category", "filled"):
-        return meaning.part or meaning.kind
-    text = meaning.described().removeprefix("a ")
-    # Whole numbers do not show their decimal sign.
-    return text.replace(" with decimal comma", "") if meaning.why.startswith("whole") else text
-
-
-def _values(series: pl.Series) -> str:
-    """Summarise the values of a column: range, or the most frequent ones."""
-    import polars as pl
-
-    from dplan.columns.formatting import format_value
-
-    present = series.drop_nulls()
-    if present.is_empty():
-        return ""
-    if series.dtype == pl.Boolean:
-        return f"{_percent(int(present.sum()) / len(present))} yes"
-    if series.dtype.is_numeric() or series.dtype.is_temporal():
-        return f"{format_value(present.min())} to {format_value(present.max())}"
-    counts = present.cast(pl.String).value_counts(sort=True)
-    listed = ", ".join(format_value(text) for text in counts[counts.columns[0]].head(3).to_list())
-    return listed + (f" and {counts.height - 3:,} more" if counts.height > 3 else "")
 
 
 def _describe_model(file: Path) -> None:
@@ -172,6 +139,7 @@ def _lines(contents: Contents) -> list[str]:
 
 
 def _columns(contents: Contents) -> list[str]:
+    from dplan.columns import from_json
     from dplan.columns.formatting import format_number
 
     found = contents.description
@@ -180,18 +148,8 @@ def _columns(contents: Contents) -> list[str]:
         lines = [f"  {name}: {format_number(low)} to {format_number(high)}" for name, low, high in ranges]
         return ["Features and their ranges in training:", *lines]
     lines = ["Columns:"]
-    for column in found["preparation"]["columns"]:
-        if column["kind"] == "text":
-            levels = column["levels"]
-            what = f"{len(levels)} levels: {', '.join(levels[:8])}" + (", …" if len(levels) > 8 else "")
-        elif column["kind"] == "date":
-            what = "date" + (f": {', '.join(column['parts'])}" if column.get("parts") else "")
-        else:
-            what = (
-                f"{column['kind']}, {format_number(column['minimum'])} to {format_number(column['maximum'])}"
-            )
-        why = (column.get("meaning") or {}).get("why", "")
-        lines.append(f"  {column['name']}: {what}" + (f" ({why})" if why else ""))
+    for column in map(from_json, found["preparation"]["columns"]):
+        lines.append(f"  {column.name}: {column.summary()}" + (f" ({column.why})" if column.why else ""))
     dropped = found["summary"].get("dropped", {})
     return lines + [f"  {name}: dropped, {reason}" for name, reason in dropped.items()]
 

@@ -1,294 +1,335 @@
-"""Prepare one column of a table: its kind, what is learned from it, and how it becomes features.
+"""What every column type is: what was learned from one column, and how its cells become features.
 
-The type of a column decides its kind: number (also durations), flag (boolean), date (also times of day) or text. What
-the text of a file means is decided before (`dplan.columns`). A number or a flag becomes one feature scaled
-to [0, 1] on the training rows, a date becomes cycles (`dplan.columns.cycles`), text one feature per level (one-hot).
+A type is one class in one file and one line in `dplan.columns`. Before training, an instance says how a column is read
+(from `propose` or from a person); `learn` returns one with ranges, means or levels, which the model stores.
 """
 
-import sys
-from dataclasses import dataclass, replace
-from typing import Any, get_args
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan.columns.conversion import SMALL_INTEGERS, Kind, as_numbers, check_values, kind_of
-from dplan.columns.cycles import CYCLES
-from dplan.columns.meaning import Meaning, all_read
-from dplan.columns.parsing import parse_dates
+from dplan.columns.formatting import MAX_LENGTH, format_value
+from dplan.columns.records import (
+    SAME,
+    Condition,
+    Counts,
+    Features,
+    Graph,
+    Hints,
+    Histogram,
+    Scaling,
+    Training,
+    Typical,
+)
+from dplan.columns.stored import LEARNED, PART, READING, is_like
+from dplan.exceptions import CellError
+from dplan.text import shortened, shown
 
-__all__ = [
-    "LIMIT",
-    "Column",
-    "Kind",
-    "as_fitted",
-    "encode",
-    "fit_column",
-    "kind_of",
-    "scale",
-    "scaling",
-]
+__all__ = ["TEXTS", "Column"]
 
-# New rows are not clipped to [0, 1], but values far beyond the training range would become infinite in float32.
-LIMIT = 1e9
+TEXTS = (pl.String, pl.Categorical, pl.Enum)
+
+Bins = list[NDArray[np.float64]]
 
 
-_BLOCK = 1 << 14  # rows scaled at a time, to stay in the processor's cache
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Column:
-    """What was learned from one column of the training rows.
+    """A column of a table: how it is read and, after `learn`, what was learned from the training rows.
 
     Attributes
     ----------
     name : str
         Its name.
-    kind : {"number", "flag", "date", "text", "dropped"}
-        Its kind.
-    minimum, maximum : float
-        The range over the training rows (dates in microseconds); 0 for text.
     fill : tuple of float
-        The values used for a missing value, one per feature: the mean of the training rows after scaling or, for text,
-        the fraction of each level.
-    levels : tuple of str
-        The levels of a text column.
-    reason : str
-        Why the column is dropped; empty otherwise.
-    parts : tuple of str
-        The features of a date: cycles with two features each, ``"calendar"`` (its position between `minimum` and
-        `maximum`) and ``"since"``. Empty in older models, where a date is its position in the calendar.
-    since, since_range : str, tuple of float
-        Another date column, and the range of the time since then, in microseconds.
-    meaning : Meaning, optional
-        How the text of the column is read; None if it was not text in training.
+        The features of a missing value, usually the means of the training rows; empty before training.
+    why : str
+        What decided how the column is read.
+    sure : bool
+        Whether the values left no doubt.
+    decided : bool
+        Whether this was decided from text or by a person; otherwise the table had types, and that was enough.
     """
 
-    name: str
-    kind: Kind
-    minimum: float = 0.0
-    maximum: float = 0.0
+    kind: ClassVar[str]  # in summaries and model files
+    words: ClassVar[tuple[str, ...]]  # by which people ask for it; the first one is its own
+    options: ClassVar[tuple[str, ...]] = ()  # that people may add
+    is_used: ClassVar[bool] = True
+    is_decided_only: ClassVar[bool] = True  # no data type is of this type without a decision
+    is_plain_text: ClassVar[bool] = False  # what text is that no type recognises
+    overrules_types: ClassVar[bool] = False  # may be asked for if the table has types
+    has_levels: ClassVar[bool] = False  # values may be unseen, also because another type took their place
+    cells: ClassVar[str] = "texts"  # in a request: "numbers", "texts", or "" if they are not read
+    tensor: ClassVar[str] = "numbers"  # the input of an ONNX graph: "numbers" or "texts"
+    datatype: ClassVar[str] = "BYTES"  # of the open inference protocol
+    _settings: ClassVar[Mapping[str, str]] = {}  # stored name of a setting → attribute, where they differ
+
+    name: str = ""
     fill: tuple[float, ...] = ()
-    levels: tuple[str, ...] = ()
-    reason: str = ""
-    parts: tuple[str, ...] = ()
-    since: str = ""
-    since_range: tuple[float, float] = (0.0, 0.0)
-    meaning: Meaning | None = None
+    why: str = ""
+    sure: bool = True
+    decided: bool = True
+
+    # Deciding
 
     @classmethod
-    def from_dict(cls, entry: dict[str, Any]) -> "Column":
-        """Rebuild a column from `dataclasses.asdict` and JSON; raise a ValueError for anything else.
+    def propose(cls, values: Sequence[str], hints: Hints) -> Column | None:
+        """Return how some distinct values are read by this type; None if they are not of it."""
+        return None
 
-        Examples
-        --------
-        >>> from dataclasses import asdict
-        >>> column = Column("state", "text", fill=(0.5, 0.5), levels=("CON", "FIN"))
-        >>> Column.from_dict(asdict(column)) == column
-        True
-        """
-        lists = ("fill", "levels", "parts", "since_range")
-        try:
-            fields: dict[str, Any] = {n: tuple(value) if n in lists else value for n, value in entry.items()}
-            column = cls(**fields)
-        except (TypeError, AttributeError) as error:
-            raise ValueError(f"not a column: {error}") from error
-        if column.meaning is not None:
-            column = replace(column, meaning=Meaning.from_dict(column.meaning))
-        texts = (column.name, column.kind, column.reason, column.since, *column.parts, *column.levels)
-        numbers = (column.minimum, column.maximum, *column.since_range, *column.fill)
-        if (
-            not all(isinstance(text, str) for text in texts)
-            or not all(
-                type(number) in (int, float) and abs(number) <= sys.float_info.max for number in numbers
+    @classmethod
+    def recognises(cls, text: str) -> bool:
+        """Return whether a text can only be of this type, even if other texts of its column are not."""
+        return False
+
+    @classmethod
+    def holds(cls, dtype: pl.DataType) -> bool:
+        """Return whether columns of a data type are of this type, if nothing was decided."""
+        return False
+
+    @classmethod
+    def settings(cls, word: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a person wrote, as the stored names of settings; raise a ValueError for unknown options."""
+        for key in options:
+            listed = ", ".join(cls.options)
+            raise ValueError(
+                f"{word} has no option {shown(key)}" + (f"; choose from {listed}" if listed else "")
             )
-            or column.kind not in get_args(Kind)
-            or column.minimum > column.maximum
-            or len(column.since_range) != 2
-            or column.since_range[0] > column.since_range[1]
-            or not set(column.parts) <= {*CYCLES, "calendar", "since"}
-            or len(set(column.parts)) != len(column.parts)
-            or (column.parts and column.kind != "date")
-            or ("since" in column.parts) != bool(column.since)
-            or column.width != column._expected_width()
-            or not all(0 <= number <= 1 for number in column.fill)
-            or len(set(column.levels)) != len(column.levels)
-            or (column.levels and column.kind != "text")
-        ):
-            raise ValueError(f"not a column: {str(entry)[:200]}")
-        return column
+        return {"kind": cls.words[0]}
 
-    def _expected_width(self) -> int:
-        if self.parts:
-            return sum(2 if part in CYCLES else 1 for part in self.parts)
-        return {"text": len(self.levels) or -1, "dropped": 0}.get(self.kind, 1)
+    @classmethod
+    def as_given(cls, given: Mapping[str, Any], values: Sequence[str], hints: Hints) -> Column:
+        """Return how values are read if some of it is given: at least the type."""
+        return cls().with_settings(given)
+
+    def with_settings(self, given: Mapping[str, Any]) -> Self:
+        """Return the column with settings that a person gave."""
+        own = {self._settings.get(key, key): value for key, value in given.items() if key != "kind"}
+        return replace(self, **{"why": "as specified", "sure": True, **own})
+
+    def votes(self) -> Mapping[str, str]:
+        """Return what the values say about the conventions of their table, as in `Hints`."""
+        return {}
+
+    def depends_on(self, hints: Hints) -> bool:
+        """Return whether a proposal without hints might be another with these."""
+        return not self.sure
+
+    def settled(
+        self, values: pl.Series, sample: Sequence[str], *, distinct: bool
+    ) -> tuple[Column, pl.Series]:
+        """Return the column and its values after all of them were read; `distinct` if most of a sample differ."""
+        return self, values
+
+    @property
+    def reads_untidied(self) -> bool:
+        """Whether text can be parsed before it is stripped and missing values are replaced."""
+        return False
+
+    @property
+    def type(self) -> str:
+        """The word for its type."""
+        return self.words[0]
+
+    def described(self) -> str:
+        """Return in words what its values are, such as "a number with decimal comma"."""
+        return f"a {self.kind}" if not self.decided else self.type
+
+    def described_briefly(self) -> str:
+        """Like `described`, without how it is written."""
+        return self.described()
+
+    def understood(self) -> str:
+        """Return in a few words how it is understood, for a table of all columns."""
+        return self.type if self.decided else self.kind
+
+    # Reading
+
+    def parse(self, texts: pl.Series) -> pl.Series:
+        """Convert text to values; text that is not of this type becomes null."""
+        return texts.str.strip_chars()
+
+    def accepts(self, dtype: pl.DataType) -> bool:
+        """Return whether columns of a data type can be read."""
+        return self.holds(dtype) or dtype in TEXTS or dtype == pl.Null
+
+    def read(self, series: pl.Series) -> pl.Series:
+        """Return the values of a column, which may be text; raise a CellError for the first that is not of the type."""
+        return self._read_all(series.cast(pl.String)) if series.dtype in TEXTS else series
+
+    def _read_all(self, texts: pl.Series) -> pl.Series:
+        values = self.parse(texts)
+        bad = values.is_null() & texts.is_not_null()
+        if bad.any():
+            row = int(bad.arg_max() or 0)
+            kind = self.type if self.decided else self.kind
+            raise CellError(
+                texts.name,
+                row,
+                f"{shown(texts[row])} is not {self.described()}, but the column was a {kind} column in training; "
+                "fix it, or leave it empty",
+                rows=tuple(bad.arg_true()),
+            )
+        return values
+
+    # Features
 
     @property
     def width(self) -> int:
         """Number of features."""
         return len(self.fill)
 
+    def learn(self, series: pl.Series, training: Training) -> Column:
+        """Return what the training rows say about the column; it is not used if they say nothing."""
+        raise NotImplementedError
+
     def output_names(self) -> list[str]:
-        """Return the names of the features.
+        """Return the names of the features."""
+        return [self.name] * self.width
+
+    def scaling(self) -> Scaling | None:
+        """Return how a number is scaled, if that is all; the preparer does it for all such columns at once."""
+        return None
+
+    def values(self, series: pl.Series) -> Any:
+        """Return the values that were read in the form that `write` takes, or an array to be scaled."""
+        return series
+
+    def write(self, values: Mapping[str, Any], out: NDArray[np.float32]) -> Counts:
+        """Write the features of rows to `out`, from the values of the columns by name; needed without a scaling."""
+        raise NotImplementedError
+
+    # Words and pictures
+
+    def format(self, found: Any) -> str:
+        """Format a value of the table. Numbers and dates that a file has as text stay as they are."""
+        return shortened(found.strip(), MAX_LENGTH) if isinstance(found, str) else format_value(found)
+
+    def restored(self, own: Features) -> str:
+        """Return the value of a prepared row of which the original is not known."""
+        raise NotImplementedError
+
+    def typical(self, background: Features) -> Typical:
+        """Return the typical values, given the features of background rows."""
+        raise NotImplementedError
+
+    def conditions(self, found: Any, own: Features, background: Features, known: Features) -> list[Condition]:
+        """Return what a value meets, given its features, those of background rows and of known anomalies."""
+        raise NotImplementedError
+
+    def is_close(self, own: Features, known: Features, *, within: float) -> NDArray[np.bool_]:
+        """Return which known anomalies have the same value or, for numbers, one that differs by at most a share."""
+        close: NDArray[np.bool_] = np.all(np.abs(known - own) <= SAME, axis=1)
+        return close
+
+    def is_new(self, own: Features) -> bool:
+        """Return whether a value did not occur in training."""
+        return False
+
+    def histogram(self, parts: Sequence[Features]) -> Histogram:
+        """Return the distribution in groups of rows, given their features; the first are background rows."""
+        raise NotImplementedError
+
+    def picture(self, background: Features, own: Features, *, missing: bool) -> dict[str, Any]:
+        """Return the distribution of background rows and the place of a row in it, as JSON values."""
+        raise NotImplementedError
+
+    def bins(self, quantiles: NDArray[np.float64]) -> Bins:
+        """Return the edges of bins to count rows in, given quantiles of the features of background rows."""
+        return [np.unique(own) for own in quantiles.T]
+
+    def counts(self, rows: Features, bins: Bins) -> list[list[int]]:
+        """Return the number of rows in each bin, for each feature or for all of them together."""
+        return [
+            np.bincount(np.searchsorted(own, rows[:, i], "left"), minlength=len(own) + 1).tolist()
+            for i, own in enumerate(bins)
+        ]
+
+    def distance(self, shares: NDArray[np.float64]) -> float:
+        """Return how much two distributions differ, given the differences of shares by bin (Kolmogorov–Smirnov)."""
+        return float(np.abs(np.cumsum(shares)).max())
+
+    def spread(self, series: pl.Series) -> str:
+        """Summarise the values of a column of this type in words, for people who look at a table."""
+        present = series.drop_nulls()
+        return f"{format_value(present.min())} to {format_value(present.max())}"
+
+    def summary(self) -> str:
+        """Summarise what was learned, for people who look at a model."""
+        return self.kind
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON schema of a cell."""
+        return {"type": ["string", "null"]}
+
+    def onnx(self, graph: Graph, cell_of: Callable[[str], str]) -> str:
+        """Add the features to an ONNX graph, given the cells of columns by name; needed without a scaling."""
+        raise TypeError(f"columns of the type {self.type!r} cannot be exported to ONNX ({self.name!r})")
+
+    # Storing
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what was learned as values that can be stored as JSON; `from_json` takes them."""
+        own = {name: getattr(self, name) for name in self._stored()}
+        stored = {name: own.pop(name, default) for name, default in LEARNED.items()}
+        reading = {
+            name: own.pop(self._settings.get(name, name), default) for name, default in READING.items()
+        }
+        meaning = {"kind": self.type, **reading} if self.decided else None
+        return {"name": own.pop("name"), "kind": self.kind, **stored, "meaning": meaning, **own}
+
+    @classmethod
+    def from_json(cls, entry: Mapping[str, Any]) -> Self:
+        """Rebuild a column from `to_json` and JSON; raise a ValueError for anything else.
 
         Examples
         --------
-        >>> Column("state", "text", fill=(0.5, 0.5), levels=("CON", "FIN")).output_names()
-        ['state=CON', 'state=FIN']
+        >>> from dplan.columns.texts import Category
+        >>> column = Category(name="state", fill=(0.5, 0.5), levels=("CON", "FIN"))
+        >>> Category.from_json(column.to_json()) == column
+        True
         """
-        if self.kind == "text":
-            return [f"{self.name}={level}" for level in self.levels]
-        names = []
-        for part in self.parts:
-            if part in CYCLES:
-                names += [f"{self.name} {part} sin", f"{self.name} {part} cos"]
-            else:
-                names.append(self.name if part == "calendar" else f"{self.name} since {self.since}")
-        return names or [self.name] * self.width
-
-    def scaling(self) -> tuple[float, float, float]:
-        """Return (factor, shift, span): ``(x * factor - shift) / span`` is in [0, 1] for training rows."""
-        return scaling(self.minimum, self.maximum)
-
-
-def scaling(minimum: float, maximum: float) -> tuple[float, float, float]:
-    """Return (factor, shift, span): ``(x * factor - shift) / span`` is in [0, 1] between minimum and maximum."""
-    # Near the largest float the span overflows; half of it does not, and halving is exact.
-    factor = 1.0 if np.isfinite(maximum - minimum) else 0.5
-    span = maximum * factor - minimum * factor
-    return factor, minimum * factor, span if span > 0 else 1.0
-
-
-def fit_column(series: pl.Series, max_levels: int, meaning: Meaning | None = None) -> Column:
-    """Learn range, mean and levels from one column of the training rows, which is not a date.
-
-    Examples
-    --------
-    >>> fit_column(pl.Series("age", [20, 40, None, 60]), max_levels=10).fill
-    (0.5,)
-    >>> fit_column(pl.Series("colour", ["red", "blue", "red", None]), max_levels=10).fill
-    (0.3333333333333333, 0.6666666666666666)
-    """
-    if meaning is not None and not meaning.is_used:
-        return Column(series.name, "dropped", reason=meaning.why)
-    kind = kind_of(series)
-    if kind == "text":
-        return replace(_fit_text(series, max_levels), meaning=meaning)
-    check_values(series)
-    numbers = as_numbers(series)
-    if numbers.dtype.is_float() and numbers.is_nan().any():
-        numbers = numbers.fill_nan(None)
-    if numbers.null_count() == len(numbers):
-        return Column(series.name, "dropped", reason="no value at all")
-    low, high = float(numbers.min()), float(numbers.max())  # type: ignore[arg-type]
-    factor, shift, span = scaling(low, high)
-    if numbers.dtype in SMALL_INTEGERS:  # adding integers is exact, and faster
-        mean = int(numbers.sum()) / (len(numbers) - numbers.null_count())
-    else:
-        mean = float(numbers.mean())  # type: ignore[arg-type]
-    if np.isfinite(mean):
-        fill = (mean * factor - shift) / span
-    else:  # the sum overflowed; scale first
-        fill = float(np.mean((numbers.drop_nulls().to_numpy() * factor - shift) / span))
-    return Column(series.name, kind, low, high, (min(max(fill, 0.0), 1.0),), meaning=meaning)
-
-
-def scale(column: Column, series: pl.Series, out: NDArray[np.float32]) -> int:
-    """Write a scaled number, flag or date column to `out`; return the number of missing values."""
-    series = as_fitted(column, series)
-    if series.dtype.is_temporal():
-        check_values(series)
-    numbers = as_numbers(series)
-    if series.dtype == pl.Duration and column.kind == "date":  # in older models, in microseconds
-        numbers = series.cast(pl.Duration("us")).cast(pl.Int64)
-    values: NDArray[Any] = numbers.to_numpy()  # integers with missing values become floats with NaN
-    factor, shift, span = column.scaling()
-    if (
-        numbers.dtype in SMALL_INTEGERS
-        and numbers.null_count() == 0
-        and all(abs(end) < 2**22 and end == int(end) for end in (column.minimum, column.maximum))
-    ):
-        # Differences of such integers are exact in float32, so the division rounds as in float64.
-        out[:] = values
-        if (shift, span) != (0.0, 1.0):
-            out -= shift
-            out /= span
-        return 0
-    n_missing = 0
-    for start in range(0, len(out), _BLOCK):
-        block = values[start : start + _BLOCK].astype(np.float64)
-        missing = np.isnan(block)
-        if np.isinf(block).any():
-            check_values(series.cast(pl.Float64))
-        with np.errstate(over="ignore"):
-            block *= factor
-            block -= shift
-            block /= span
-        np.clip(block, -LIMIT, LIMIT, out=block)
-        block[missing] = column.fill[0]
-        n_missing += int(missing.sum())
-        out[start : start + _BLOCK] = block
-    return n_missing
-
-
-def encode(column: Column, series: pl.Series, out: NDArray[np.float32]) -> tuple[int, int]:
-    """Write a one-hot encoded text column to `out`; return the numbers of missing and of unseen values."""
-    texts = series.cast(pl.String)
-    if column.meaning is not None and series.dtype == pl.String:
-        texts = column.meaning.read(texts)
-    codes = texts.cast(pl.Enum(column.levels), strict=False).to_physical()
-    known = codes.is_not_null().to_numpy()
-    out[:] = 0.0
-    out[codes.drop_nulls().to_numpy(), np.flatnonzero(known)] = 1.0
-    n_missing = texts.null_count()
-    if n_missing:
-        out[:, texts.is_null().to_numpy()] = np.array(column.fill, dtype=np.float32)[:, None]
-    return n_missing, len(texts) - int(known.sum()) - n_missing
-
-
-def _fit_text(series: pl.Series, max_levels: int) -> Column:
-    texts = series.drop_nulls()
-    if texts.is_empty():
-        return Column(series.name, "dropped", reason="no value at all")
-    if isinstance(series.dtype, pl.Enum):  # all declared levels count, even if no row has them
-        levels = series.dtype.categories.to_list()
-        counts = np.bincount(texts.to_physical().to_numpy(), minlength=len(levels))
-    else:
-        found = pl.DataFrame({"level": texts.cast(pl.String)}).group_by("level").len()
-        if found.height > max_levels and found.height > len(texts) / 2:
-            return Column(series.name, "dropped", reason=f"{found.height:,} different values, like an id")
-        found = found.sort("len", "level", descending=[True, False]).head(max_levels).sort("level")
-        levels, counts = found["level"].to_list(), found["len"].to_numpy()
-    shares: NDArray[np.float64] = counts / len(texts)
-    return Column(series.name, "text", fill=tuple(shares.tolist()), levels=tuple(levels))
-
-
-def as_fitted(column: Column, series: pl.Series) -> pl.Series:
-    """Convert a column to its kind in the training rows, or raise an error if that is not possible."""
-    if column.meaning is not None and (series.dtype == pl.String or column.meaning.kind == "filled"):
-        return column.meaning.read_all(series)
-    kind = kind_of(series)
-    if kind in ("dropped", column.kind) or {kind, column.kind} == {"number", "flag"}:
-        return series
-    if series.dtype == pl.Duration and column.kind == "date":
-        return series
-    if kind != "text":
-        raise ValueError(
-            f"column {column.name!r} is a {kind} column, but was a {column.kind} column in training"
+        meaning, own, values = entry["meaning"], cls._stored(), {"name": entry["name"]}
+        if not isinstance(entry["name"], str):
+            raise ValueError(f"not a column: its name is {entry['name']!r}")
+        if meaning is not None and set(meaning) != {"kind", *READING}:
+            raise ValueError(f"not the meaning of a column: {str(meaning)[:200]}")
+        forms: Any = (
+            (entry, LEARNED, {}, "a column"),
+            (meaning, READING, cls._settings, "the meaning of a column"),
         )
-    if column.kind != "date":
-        numbers = series.cast(pl.String).cast(pl.Float64, strict=False)
-        if (
-            numbers.null_count() == series.null_count()
-        ):  # plain numbers, as nearly always: a quick way for few rows
-            return numbers
-    texts = series.cast(pl.String).str.strip_chars()
-    if column.kind == "date":
-        values = parse_dates(texts)
-    else:
-        words = (
-            texts.str.to_lowercase().replace({"false": "0", "true": "1"}) if column.kind == "flag" else texts
-        )
-        values = words.cast(pl.Float64, strict=False)
-    return all_read(series.cast(pl.String), values, f"a {column.kind}", column.kind)
+        for stored, form, renamed, what in forms:
+            for name, default in {} if stored is None else form.items():
+                value = tuple(stored[name]) if isinstance(default, tuple) else stored[name]
+                attribute = renamed.get(name, name)
+                if not is_like(value, PART.get(name, default)) if attribute in own else value != default:
+                    raise ValueError(f"not {what}: {name} is {str(value)[:200]}")
+                values |= {attribute: value} if attribute in own else {}
+        values |= {name: entry[name] for name in own - set(values) - set(READING) if name in entry}
+        column = cls(**values, decided=meaning is not None)
+        n_extra = len(set(values) - {"name", *LEARNED, *READING, *cls._settings.values()})
+        if len(entry) != len(LEARNED) + 3 + n_extra or not column.is_valid():
+            raise ValueError(f"not a column: {str(entry)[:200]}")
+        return column
+
+    @classmethod
+    def stores(cls, meaning: Mapping[str, Any] | None) -> bool:
+        """Return whether a stored column of this kind is of this type: its meaning is, or it had none."""
+        return not cls.is_decided_only if meaning is None else meaning["kind"] == cls().type
+
+    def is_valid(self) -> bool:
+        """Return whether stored values fit together."""
+        return self.width > 0 and all(0 <= number <= 1 for number in self.fill)
+
+    def check_others(self, columns: Sequence[Column]) -> None:
+        """Raise a ValueError if stored columns lack one that this needs."""
+
+    @classmethod
+    def _stored(cls) -> set[str]:
+        """Return the attributes that are stored: not what only matters until the columns of a table are decided."""
+        return {field.name for field in fields(cls) if field.compare} - {"decided"}

@@ -1,49 +1,22 @@
-"""Kinds of columns by their type, and conversion to plain numbers."""
+"""Plain numbers from columns of any type, and checks of them."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import polars as pl
 
 from dplan.exceptions import CellError
 
-__all__ = ["SMALL_INTEGERS", "Kind", "as_numbers", "check_values", "for_each_column", "kind_of"]
+__all__ = ["SMALL_INTEGERS", "as_numbers", "attempted", "check_values", "for_each_column"]
 
 One = TypeVar("One")
 Result = TypeVar("Result")
-
-Kind = Literal["number", "flag", "date", "text", "dropped"]
 
 SMALL_INTEGERS = (pl.Int8, pl.UInt8, pl.Int16, pl.UInt16)
 _PLAIN_NUMBERS = (*SMALL_INTEGERS, pl.Int32, pl.UInt32, pl.Int64, pl.UInt64, pl.Float32, pl.Float64)
 
 _DAYS = (-719_162, 2_932_896)  # the first day of year 1 and the last day of year 9999, counted from 1970
 _PER_DAY = {"days": 1, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
-
-
-def kind_of(series: pl.Series) -> Kind:
-    """Return the kind of a column, from its type.
-
-    Examples
-    --------
-    >>> kind_of(pl.Series([True])), kind_of(pl.Series([1.5])), kind_of(pl.Series(["a"]))
-    ('flag', 'number', 'text')
-    """
-    dtype = series.dtype
-    if dtype == pl.Boolean:
-        return "flag"
-    if dtype.is_numeric() or dtype == pl.Duration:
-        return "number"
-    if dtype.is_temporal():
-        return "date"
-    if dtype == pl.Null:
-        return "dropped"
-    if dtype in (pl.String, pl.Categorical, pl.Enum):
-        return "text"
-    raise TypeError(
-        f"column {series.name!r} has the unsupported type {dtype}; "
-        "drop it or convert it to numbers, text, booleans or dates"
-    )
 
 
 def as_numbers(series: pl.Series) -> pl.Series:
@@ -102,6 +75,16 @@ def for_each_column(
     Traceback (most recent call last):
     dplan.exceptions.CellError: row 1, column 'b': inf is not finite; replace it with a number, or leave it empty
     """
+    results = attempted(step, columns, mapped)
+    if errors := [result for result in results if isinstance(result, CellError)]:
+        raise min(errors, key=lambda error: error.row)
+    return results  # type: ignore[return-value]
+
+
+def attempted(
+    step: Callable[[One], Result], columns: Iterable[One], mapped: Callable[..., Iterable[Any]] = map
+) -> list[Result | CellError]:
+    """Return what a step returns for each column, or the error about a cell that it raises."""
 
     def attempt(column: One) -> Result | CellError:
         try:
@@ -109,7 +92,4 @@ def for_each_column(
         except CellError as error:
             return error
 
-    results = list(mapped(attempt, columns))
-    if errors := [result for result in results if isinstance(result, CellError)]:
-        raise min(errors, key=lambda error: error.row)
-    return results
+    return list(mapped(attempt, columns))

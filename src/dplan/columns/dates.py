@@ -1,190 +1,155 @@
-"""Learn the features of a date column, and write them.
-
-Cycles are described in `dplan.columns.cycles`; the time since another date column is scaled like a number.
-"""
+"""Dates and times of day, as a table has them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from datetime import datetime, timedelta
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from dplan.columns.column import LIMIT, Column, as_fitted, scaling
-from dplan.columns.conversion import as_numbers, check_values
-from dplan.columns.cycles import CYCLES, WEEKDAYS, cycle_features, cycles_of, feature_positions
-from dplan.columns.meaning import Meaning
+from dplan.columns.column import Column
+from dplan.columns.dated import Dated
+from dplan.columns.moments import (
+    ORDERS,
+    has_points,
+    is_compact,
+    is_time,
+    orders,
+    read_any_dates,
+    read_dates,
+    read_times,
+)
+from dplan.columns.numerals import is_plain
+from dplan.columns.records import Hints
+from dplan.text import shown
 
-__all__ = ["fit_date", "is_date", "microseconds", "moments_met", "typical_moments", "write_date"]
+__all__ = ["Date", "Time"]
+
+_DAY = 86_400 * 10**6  # microseconds
+_MIN_COMPACT = 20  # of digits such as 20240131: fewer may be amounts
+_ORDERS = {name: order for order, name in ORDERS.items()}
 
 
-def is_date(series: pl.Series) -> bool:
-    """Return whether a column has dates, and not only times of day."""
-    return series.dtype in (pl.Date, pl.Datetime)
+@dataclass(frozen=True, kw_only=True)
+class Date(Dated):
+    """A date, with or without a time of day.
 
-
-def fit_date(series: pl.Series, earlier: pl.Series | None, meaning: Meaning | None = None) -> Column:
-    """Learn the cycles and ranges of a date or time column, and of the time since another date column.
-
-    Examples
-    --------
-    >>> days = pl.Series("day", ["2024-01-31", "2024-02-02"]).str.to_date()
-    >>> fit_date(days, None).output_names()
-    ['day weekday sin', 'day weekday cos', 'day day sin', 'day day cos']
+    Attributes
+    ----------
+    order : str
+        Order of day, month and year as text: ``"ymd"``, ``"dmy"`` or ``"mdy"``.
+    points : bool
+        Whether days and months are separated by points; not stored.
     """
-    check_values(series)
-    moments = microseconds(Column(series.name, "date"), series)
-    if np.isnan(moments).all():
-        return Column(series.name, "dropped", reason="no value at all")
-    parts = cycles_of(moments, dates=is_date(series), times=series.dtype != pl.Date)
-    ranges = [(float(np.nanmin(moments)), float(np.nanmax(moments))), (0.0, 0.0)]
-    if meaning is not None and meaning.calendar:
-        parts += ("calendar",)
-    if earlier is not None:
-        times = moments - microseconds(Column(earlier.name, "date"), earlier)
-        if not np.isnan(times).all():
-            parts += ("since",)
-            ranges[1] = float(np.nanmin(times)), float(np.nanmax(times))
-    since = earlier.name if earlier is not None and "since" in parts else ""
-    width = sum(2 if part in CYCLES else 1 for part in parts)
-    column = Column(series.name, "date", *ranges[0], (0.0,) * width, (), "", parts, since, ranges[1], meaning)
-    features = np.empty((width, len(series)), dtype=np.float32)
-    write_date(
-        column, moments, None if earlier is None else microseconds(Column("", "date"), earlier), features
-    )
-    # A row without the other date has a weekday, but no time since then, so each feature has its own rows.
-    known = [np.isfinite(row) & ~np.isnan(moments) for row in features]
-    if since:
-        known[-1] &= ~np.isnan(times)
-    fill = [float(row[rows].mean(dtype=np.float64)) for row, rows in zip(features, known, strict=True)]
-    return replace(column, fill=tuple(min(max(mean, 0.0), 1.0) for mean in fill))
 
+    words = ("date",)
+    is_decided_only = False
+    options = ("since=…", *_ORDERS, "calendar")
+    overrules_types = True
 
-def microseconds(column: Column, series: pl.Series) -> NDArray[np.float64]:
-    """Return dates as microseconds since 1970, times as microseconds since midnight, missing values as NaN."""
-    series = as_fitted(column, series)
-    check_values(series)
-    return as_numbers(series).cast(pl.Float64).to_numpy()
+    order: str = "ymd"
+    points: bool = field(default=False, compare=False)
 
+    @classmethod
+    def propose(cls, values: Sequence[str], hints: Hints) -> Column | None:
+        if hints.quoted and all(map(is_plain, values)):
+            return None
+        if len(values) >= _MIN_COMPACT and all(map(is_compact, values)):
+            return cls(why=f"{' and '.join(map(shown, values[:2]))} are a year, month and day")
+        possible = orders(values)
+        return cls._ordered(values, possible, hints) if possible else None
 
-def write_date(
-    column: Column,
-    moments: NDArray[np.float64],
-    earlier: NDArray[np.float64] | None,
-    out: NDArray[np.float32],
-) -> int:
-    """Write the features of a date column to `out`; return the number of missing values."""
-    missing = np.isnan(moments)
-    at = 0
-    for part in column.parts:
-        if part in CYCLES:
-            out[at : at + 2] = cycle_features(part, moments)
-            gaps, n = missing, 2
-        else:
-            values, (low, high) = moments, (column.minimum, column.maximum)
-            if part == "since" and earlier is not None:
-                values, (low, high) = moments - earlier, column.since_range
-            factor, shift, span = scaling(low, high)
-            out[at] = np.clip((values * factor - shift) / span, -LIMIT, LIMIT)
-            gaps, n = np.isnan(values), 1
-        out[at : at + n, gaps] = np.array(column.fill[at : at + n], dtype=np.float32)[:, None]
-        at += n
-    return int(missing.sum())
+    @classmethod
+    def _ordered(cls, values: Sequence[str], possible: list[str], hints: Hints) -> Date:
+        example = values[0]
+        if len(possible) == 1:
+            order = possible[0]
+            if order != "ymd":
+                example = next((v for v in values if orders([v]) == [order]), example)
+            why = f"{ORDERS[order].replace('-', ' ')}, as in {shown(example)}"
+            return cls(order=order, why=why, points=has_points(example))
+        if re.match(r"\d{1,2}\.", example):
+            why = f"day first, as in {shown(example)}: dates with points are"
+            return cls(order="dmy", why=why, points=True)
+        order = hints.order or "dmy"
+        because = "as in other columns" if hints.order else "because nothing in the table decides"
+        why = f"ambiguous: {shown(example)} is read {ORDERS[order].replace('-', ' ')}, {because}"
+        return cls(order=order, why=why, sure=False)
 
+    @classmethod
+    def recognises(cls, text: str) -> bool:
+        return bool(orders([text]))
 
-def typical_moments(column: Column, features: NDArray[np.floating]) -> str:
-    """Return the typical times of day, weekdays or days of the month of rows, and the time since the other date.
+    @classmethod
+    def holds(cls, dtype: pl.DataType) -> bool:
+        return dtype.is_temporal() and dtype != pl.Duration
 
-    Examples
-    --------
-    >>> days = pl.Series("day", ["2024-01-05", "2024-01-12", "2024-01-12"]).str.to_date()
-    >>> features = np.empty((2, 3), dtype=np.float32)
-    >>> column = replace(fit_date(days, None), parts=("weekday",), fill=(0.5, 0.5))
-    >>> _ = write_date(column, microseconds(column, days), None, features)
-    >>> typical_moments(column, features.T)
-    'Fri'
-    """
-    said = []
-    part = column.parts[0]
-    if part in CYCLES:
-        places = feature_positions(part, features)
-        counts = np.bincount(places, minlength=CYCLES[part])
-        if part == "hour":
-            # The day is cut open where it is quietest, so that a night shift is one range.
-            per_hour = counts.reshape(24, 60).sum(axis=1)
-            start = 60 * int(np.argmin(per_hour))
-            low, high = np.quantile((places - start) % 1440, [0.05, 0.95]) + start
-            said.append("–".join(f"{int(at) // 60 % 24:02}:{int(at) % 60:02}" for at in (low, high)))
-        else:
-            often = np.argsort(-counts, kind="stable")
-            n_shown = int(np.searchsorted(np.cumsum(counts[often]) / max(1, len(places)), 0.85)) + 1
-            names = [
-                WEEKDAYS[i] if part == "weekday" else f"{i + 1}." for i in sorted(often[:n_shown].tolist())
-            ]
-            said.append(", ".join(names) if len(names) < CYCLES[part] and n_shown <= 7 else f"any {part}")
-    if "since" in column.parts:
-        factor, shift, span = scaling(*column.since_range)
-        ends = np.quantile(
-            features[:, column.parts.index("since") - len(column.parts)].astype(np.float64), [0.05, 0.95]
-        )
-        days = [(float(end) * span + shift) / factor / 86_400e6 for end in ends]
-        said.append(f"{days[0]:,.0f}–{days[1]:,.0f} days since {column.since}")
-    return "; ".join(said)
-
-
-_NEAR_MINUTES = 90
-
-
-def moments_met(
-    column: Column, moment: NDArray[np.floating], *parts: NDArray[np.floating]
-) -> Iterator[tuple[Any, ...]]:
-    """Yield what a moment meets, such as "on Sun", and which moments of each part meet it too.
-
-    Examples
-    --------
-    >>> days = pl.Series("day", ["2024-01-05", "2024-01-06", "2024-01-12"]).str.to_date()
-    >>> column = replace(fit_date(days, None), parts=("weekday",), fill=(0.5, 0.5))
-    >>> features = np.empty((2, 3), dtype=np.float32)
-    >>> _ = write_date(column, microseconds(column, days), None, features)
-    >>> [(text, met.tolist()) for text, met in moments_met(column, features[:, 0], features.T)]
-    [('on Fri', [True, False, True])]
-    """
-    at = 0
-    for part in column.parts:
-        if part in CYCLES:
-            own, n = slice(at, at + 2), CYCLES[part]
-            place = int(feature_positions(part, moment[None, own])[0])
-            away = [
-                np.abs((feature_positions(part, rows[:, own]) - place + n // 2) % n - n // 2)
-                for rows in parts
-            ]
-            if part == "hour":
-                ends = [(place + shift) % n for shift in (-_NEAR_MINUTES, _NEAR_MINUTES)]
-                text = "between " + " and ".join(f"{end // 60:02}:{end % 60:02}" for end in ends)
+    @classmethod
+    def settings(cls, word: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {"kind": cls.words[0]}
+        for key, value in options.items():
+            if key in _ORDERS and value is True:
+                found["order"] = _ORDERS[key]
+            elif key == "calendar" and value is True:
+                found["calendar"] = True
+            elif key == "since" and isinstance(value, str):
+                found["since"] = value
             else:
-                text = f"on {WEEKDAYS[place]}" if part == "weekday" else f"on day {place + 1} of the month"
-            yield text, *(rows <= (_NEAR_MINUTES if part == "hour" else 0) for rows in away)
-            at += 2
-            continue
-        low, high = column.since_range if part == "since" else (column.minimum, column.maximum)
-        factor, shift, span = scaling(low, high)
-        value = (float(moment[at]) * span + shift) / factor
-        bounds = (
-            [rows[:, at] >= moment[at] - 1e-6 for rows in parts],
-            [rows[:, at] <= moment[at] + 1e-6 for rows in parts],
-        )
-        if part == "calendar":
-            day = (datetime(1970, 1, 1) + timedelta(microseconds=value)).date().isoformat()
-            texts = [f"≥ {day}", f"≤ {day}"]
-        else:
-            days = f"{abs(value) / 86_400e6:.0f} days {'after' if value >= 0 else 'before'} {column.since}"
-            texts = [f"at least {days}", f"at most {days}"]
-            if value < 0:
-                texts.reverse()
-        for text, met in zip(texts, bounds, strict=True):
-            yield text, *met
-        at += 1
+                super().settings(word, {key: value})
+        return found
+
+    @classmethod
+    def as_given(cls, given: Mapping[str, Any], values: Sequence[str], hints: Hints) -> Column:
+        dates = [value for value in values if cls.recognises(value)]
+        found = cls._ordered(dates, orders(dates) or list(ORDERS)[1:], hints) if dates else cls()
+        return found.with_settings(given)
+
+    def votes(self) -> Mapping[str, str]:
+        # Where 31.1. is a date, 1,5 is a number.
+        comma = {"probable decimal": ","} if self.order == "dmy" and self.points else {}
+        return comma | ({"order": self.order} if self.order != "ymd" else {})
+
+    def settled(
+        self, values: pl.Series, sample: Sequence[str], *, distinct: bool
+    ) -> tuple[Column, pl.Series]:
+        whole_days = values.dtype == pl.Datetime and (values.to_physical() % _DAY == 0).all()
+        return self, values.cast(pl.Date) if whole_days else values
+
+    def described(self) -> str:
+        return f"a date, {ORDERS[self.order].replace('-', ' ')}" if self.decided else super().described()
+
+    def described_briefly(self) -> str:
+        return "a date"
+
+    def understood(self) -> str:
+        return self.described().removeprefix("a ")
+
+    def parse(self, texts: pl.Series) -> pl.Series:
+        return read_dates(texts, self.order) if self.decided else read_any_dates(texts)
+
+    def is_valid(self) -> bool:
+        return super().is_valid() and self.order in ORDERS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Time(Dated):
+    """A time of day as text."""
+
+    words = ("time",)
+
+    @classmethod
+    def propose(cls, values: Sequence[str], hints: Hints) -> Column | None:
+        if not all(map(is_time, values)):
+            return None
+        return cls(why=f"{' and '.join(map(shown, values[:2]))} are times of day")
+
+    def described(self) -> str:
+        return "a time of day"
+
+    def understood(self) -> str:
+        return "time of day"
+
+    def parse(self, texts: pl.Series) -> pl.Series:
+        return read_times(texts)

@@ -1,13 +1,25 @@
-"""What was unusual about transformed rows: missing values, unseen levels, values outside the training range."""
+"""How new rows differ from training: missing values, unseen levels, values outside the range, and drift."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["TransformReport"]
+import numpy as np
+from numpy.typing import NDArray
+
+from dplan.columns.column import Bins, Column
+from dplan.columns.records import Features
+
+__all__ = ["Drift", "Reference", "TransformReport"]
 
 _NOTED_SHARE = 0.01  # of the rows: less is expected, as anomalies are rare
+_QUANTILES = np.linspace(0, 1, 21)
+_ROWS = 2_000  # per chunk, which is enough to see drift
+_FEWEST_ROWS = 50
+_STRONG = 0.25
+# Divided by √n: exceeded in one of a hundred samples of the same distribution (Kolmogorov–Smirnov).
+_CRITICAL = 1.63
 
 
 @dataclass(frozen=True)
@@ -82,3 +94,85 @@ class TransformReport:
                 if name not in found and n >= _NOTED_SHARE * self.rows:
                     found[name] = f"{100 * n / self.rows:.0f} % {what}"
         return found
+
+
+class Reference:
+    """The background rows of a model by column, counted in bins, to compare other rows with.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+        The columns of the model.
+    background : ndarray
+        Their features of background rows.
+    """
+
+    def __init__(self, columns: Sequence[Column], background: Features) -> None:
+        quantiles: NDArray[np.float64] = np.quantile(background, _QUANTILES, axis=0).astype(np.float64)
+        self._columns: list[tuple[Column, slice, Bins]] = []
+        start = 0
+        for column in columns:
+            own = slice(start, start + column.width)
+            self._columns.append((column, own, column.bins(quantiles[:, own])))
+            start += column.width
+        self._background = self._counts(background)
+
+    def drift_of(self, prepared: Features) -> Drift:
+        """Count prepared rows, or a sample of many."""
+        some = prepared[:: max(1, len(prepared) // _ROWS)]
+        return Drift(len(some), self._counts(some))
+
+    def distances(self, drift: Drift) -> dict[str, float]:
+        """Return how much each column drifts: 0 means the same distribution as in training, 1 no overlap."""
+        found = {}
+        for column, _, _ in self._columns:
+            pairs = zip(self._background[column.name], drift.counts[column.name], strict=True)
+            shares = [np.array(a) / max(sum(a), 1) - np.array(b) / max(sum(b), 1) for a, b in pairs]
+            found[column.name] = max(map(column.distance, shares), default=0.0)
+        return found
+
+    def strong(self, drift: Drift) -> dict[str, float]:
+        """Return the columns that drift strongly, and how much."""
+        if drift.rows < _FEWEST_ROWS:
+            return {}
+        least = _STRONG + _CRITICAL / np.sqrt(drift.rows)
+        return {name: round(found, 2) for name, found in self.distances(drift).items() if found > least}
+
+    def _counts(self, rows: Features) -> dict[str, list[list[int]]]:
+        return {column.name: column.counts(rows[:, own], bins) for column, own, bins in self._columns}
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Counts of values by column and bin, from a sample of rows. Those of several chunks can be added.
+
+    Attributes
+    ----------
+    rows : int
+        Counted rows.
+    counts : dict
+        Column → for each of its features, or for the levels of a text column together, the number of rows in each bin.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from dplan.columns.preparer import TablePreparer
+    >>> table = pl.DataFrame({"amount": range(200)})
+    >>> preparer = TablePreparer().fit(table)
+    >>> reference = Reference(preparer.columns_, preparer.transform(table))
+    >>> later = preparer.transform(table.with_columns(pl.col("amount") + 150))
+    >>> reference.strong(reference.drift_of(preparer.transform(table))), reference.strong(reference.drift_of(later))
+    ({}, {'amount': 0.75})
+    """
+
+    rows: int = 0
+    counts: dict[str, list[list[int]]] = field(default_factory=dict)
+
+    def __add__(self, other: Drift) -> Drift:
+        if not self.rows or not other.rows:
+            return self if self.rows else other
+        counts = {
+            name: [np.add(a, b).tolist() for a, b in zip(own, other.counts[name], strict=True)]
+            for name, own in self.counts.items()
+        }
+        return Drift(self.rows + other.rows, counts)

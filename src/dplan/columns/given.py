@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dplan.columns.moments import ORDERS
-from dplan.columns.texts import PARTS
+from dplan.columns import TYPES, type_named
 from dplan.text import shown
 
 __all__ = ["parse_column", "read_columns"]
 
-_SIGNS = {"comma": ",", "point": ".", "space": " ", "apostrophe": "'"}
-_KINDS = {
-    **{kind: kind for kind in ("number", "date", "time", "duration", "flag", "category")},
-    **dict.fromkeys(("text", *PARTS), "category"),
-    "filled": "filled",
-    "id": "id",
-    "drop": "dropped",
-}
-_ORDERS = {name: order for order, name in ORDERS.items()}
-_OPTIONS = {  # kind → its options with a value, and those without
-    "number": (("decimal", "thousands", "unit"), ()),
-    "date": (("since",), (*_ORDERS, "calendar")),
-}
+_WORDS = [word for found in TYPES for word in found.words]
 
 
 def parse_column(text: str) -> tuple[str, dict[str, Any]]:
@@ -54,7 +41,7 @@ def parse_column(text: str) -> tuple[str, dict[str, Any]]:
 def _split(text: str) -> tuple[str, str, str]:
     """Split at the first ``=`` that a kind follows, because names and options may have one too."""
     for at, sign in enumerate(text):
-        if sign == "=" and text[at + 1 :].split(",")[0] in _KINDS:
+        if sign == "=" and text[at + 1 :].split(",")[0] in _WORDS:
             return text[:at], "=", text[at + 1 :]
     return text.partition("=")
 
@@ -75,32 +62,12 @@ def read_columns(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _meaning(where: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Check settings as people write them, and return them as the fields of a meaning."""
+    """Check settings as people write them, and return them as they are stored."""
     word = settings["kind"]
-    if word not in _KINDS:
-        raise ValueError(f"{where}: unknown kind {shown(word)}; choose from {_listed(_KINDS)}")
-    meaning: dict[str, Any] = {"kind": _KINDS[word], **({"part": word} if word in PARTS else {})}
-    valued, plain = _OPTIONS.get(meaning["kind"], ((), ()))
-    for key, value in settings.items():
-        if key in plain and value is True:
-            meaning |= {"order": _ORDERS[key]} if key in _ORDERS else {"calendar": True}
-        elif key in ("decimal", "thousands") and key in valued:
-            allowed = list(_SIGNS)[:2] if key == "decimal" else list(_SIGNS)
-            if value not in allowed:
-                raise ValueError(f"{where}: {key} is one of {_listed(allowed)}, not {shown(value)}")
-            meaning[key] = _SIGNS[value]
-        elif key in valued and isinstance(value, str):
-            meaning[key] = value
-        elif key != "kind":
-            options = _listed([*(f"{name}=…" for name in valued), *plain])
-            raise ValueError(
-                f"{where}: {word} has no option {shown(key)}"
-                + (f"; choose from {options}" if options else "")
-            )
-    if meaning.get("decimal") is not None and meaning.get("decimal") == meaning.get("thousands"):
-        raise ValueError(f"{where}: decimal and thousands cannot be the same")
-    return meaning
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names)
+    if word not in _WORDS:
+        raise ValueError(f"{where}: unknown kind {shown(word)}; choose from {', '.join(_WORDS)}")
+    options = {key: value for key, value in settings.items() if key != "kind"}
+    try:
+        return type_named(word).settings(word, options)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error

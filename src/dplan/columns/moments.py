@@ -7,7 +7,18 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-__all__ = ["ORDERS", "orders", "read_dates", "read_durations", "read_times"]
+__all__ = [
+    "ORDERS",
+    "has_points",
+    "is_compact",
+    "is_duration",
+    "is_time",
+    "orders",
+    "read_any_dates",
+    "read_dates",
+    "read_durations",
+    "read_times",
+]
 
 ORDERS = {"ymd": "year-first", "dmy": "day-first", "mdy": "month-first"}
 
@@ -75,6 +86,18 @@ def _orders_of(text: str) -> set[str]:
     }
 
 
+def has_points(text: str) -> bool:
+    """Return whether the numbers of a date are separated by points; a time such as 3.30 p.m. says nothing.
+
+    Examples
+    --------
+    >>> has_points("14.01.2024"), has_points("14/01/2024 3:05 p.m.")
+    (True, False)
+    """
+    found = _YEAR_LAST.fullmatch(text)
+    return found is not None and found["sign"] == "."
+
+
 def _possible(month: int, day: int) -> bool:
     return 1 <= month <= 12 and 1 <= day <= 31
 
@@ -114,6 +137,22 @@ def read_dates(texts: pl.Series, order: str) -> pl.Series:
             values = values.zip_with(values.is_not_null(), _parsed(plain, other))
     rest = texts.replace_strict(left, values, default=None, return_dtype=pl.Datetime("us"))
     return found.zip_with(found.is_not_null(), rest)
+
+
+def read_any_dates(texts: pl.Series) -> pl.Series:
+    """Convert dates of which the order is not known, year first or else day first, and times of day.
+
+    Examples
+    --------
+    >>> read_any_dates(pl.Series(["2024-01-31", "31.1.2024 7:30", "9:15", "soon"])).dt.hour().to_list()
+    [0, 7, 9, None]
+    """
+    found = read_dates(texts, "ymd")
+    for before, order in (("", "dmy"), ("1970-01-01T", "ymd")):
+        left = (found.is_null() & texts.is_not_null()).arg_true()
+        if not left.is_empty():
+            found = found.scatter(left, read_dates(before + texts.gather(left).str.strip_chars(), order))
+    return found
 
 
 def _format_of(text: str, order: str) -> str | None:

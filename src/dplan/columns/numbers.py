@@ -1,166 +1,349 @@
-"""Numbers as people write them: decimal comma, thousands separators, currencies, percent, units, parentheses."""
+"""Numbers and durations: one feature, scaled to [0, 1] on the training rows."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-__all__ = ["ANY_UNIT", "Convention", "conventions", "read_numbers", "units"]
-
-ANY_UNIT = "*"  # units are ignored, even if they differ
-
-_SPACES = "[\u00a0\u2007\u2009\u202f]"
-_CURRENCIES = """
-EUR USD GBP CHF JPY CNY INR AUD CAD NZD SEK NOK DKK ISK PLN CZK HUF RON BGN TRY RUB UAH ILS ZAR BRL MXN ARS CLP COP KRW
-SGD HKD THB IDR MYR PHP VND AED SAR EGP NGN KES Rs R$ kr Kč zł Ft lei Fr Fr. US$ A$ C$ NZ$ HK$ S$
-"""
-_WRITTEN = re.compile(
-    r"(?P<open>\()?\s*[-+]?\s*(?P<before>[^\d\s.,'()+-][^\d()+-]{0,4}?)?\s*[-+]?\s*"
-    r"(?P<body>(?:\d|[.,]\d)[\d.,' ]*(?:[eE][-+]?\d+)?)(?<! )\s*"
-    r"(?P<after>[^\d\s.,'()+-][^\d()+-]{0,11}?)?\s*-?(?P<close>\))?"
+from dplan.columns.column import Column
+from dplan.columns.conversion import SMALL_INTEGERS, as_numbers, check_values
+from dplan.columns.formatting import format_number
+from dplan.columns.moments import is_compact, is_duration, read_durations
+from dplan.columns.numerals import (
+    ANY_UNIT,
+    OTHER,
+    SIGNS,
+    Convention,
+    body_of,
+    code_with_leading_zero,
+    convention_of,
+    conventions,
+    is_plain,
+    read_numbers,
+    units,
 )
+from dplan.columns.records import (
+    SAME,
+    Condition,
+    Features,
+    Hints,
+    Histogram,
+    Scaling,
+    Training,
+    Typical,
+    range_picture,
+)
+from dplan.columns.unused import Unused, counter_of
+from dplan.text import shown
+
+__all__ = ["Duration", "Measured", "Number"]
+
+_DIGITS = re.compile(r"-?\d[\d.,]*")
+_MIN_DATES = 20  # of digits such as 20240131: fewer may be amounts
+
+_RARE = 0.02  # share of background rows with the same number that is worth a condition
+_NEAR = 0.1  # fraction of the background rows that is the neighbourhood of a number
 
 
-@dataclass(frozen=True)
-class Convention:
-    """Which signs separate the decimals and the thousands."""
+@dataclass(frozen=True, kw_only=True)
+class Measured(Column):
+    """A column whose cells are numbers, whatever they mean: all that does not depend on how they are written.
+
+    Attributes
+    ----------
+    minimum, maximum : float
+        The range over the training rows.
+    """
+
+    cells = "numbers"
+
+    minimum: float = 0.0
+    maximum: float = 0.0
+
+    def accepts(self, dtype: pl.DataType) -> bool:
+        return dtype.is_numeric() or dtype in (pl.Duration, pl.Boolean) or super().accepts(dtype)
+
+    def learn(self, series: pl.Series, training: Training) -> Column:
+        """Learn the range and the mean.
+
+        Examples
+        --------
+        >>> age = pl.Series("age", [20, 40, None, 60])
+        >>> Number().learn(age, Training(age.to_frame(), [], 255)).fill
+        (0.5,)
+        """
+        check_values(series)
+        numbers = as_numbers(series)
+        if numbers.dtype.is_float() and numbers.is_nan().any():
+            numbers = numbers.fill_nan(None)
+        if numbers.null_count() == len(numbers):
+            return Unused.without_values(series.name)
+        low, high = float(numbers.min()), float(numbers.max())  # type: ignore[arg-type]
+        factor, shift, span = Scaling.between(low, high)
+        if numbers.dtype in SMALL_INTEGERS:  # adding integers is exact, and faster
+            mean = int(numbers.sum()) / (len(numbers) - numbers.null_count())
+        else:
+            mean = float(numbers.mean())  # type: ignore[arg-type]
+        if np.isfinite(mean):
+            fill = (mean * factor - shift) / span
+        else:  # the sum overflowed; scale first
+            fill = float(np.mean((numbers.drop_nulls().to_numpy() * factor - shift) / span))
+        return replace(self, name=series.name, minimum=low, maximum=high, fill=(min(max(fill, 0.0), 1.0),))
+
+    def scaling(self) -> Scaling:
+        return Scaling.between(self.minimum, self.maximum)
+
+    def values(self, series: pl.Series) -> NDArray[Any]:
+        if series.dtype.is_temporal():
+            check_values(series)
+        return as_numbers(series).to_numpy()  # integers with missing values become floats with NaN
+
+    def restored(self, own: Features) -> str:
+        return self._end(float(own[0]))[1]
+
+    def typical(self, background: Features) -> Typical:
+        """Return the middle 90 %.
+
+        Examples
+        --------
+        >>> column = Number(name="bytes", maximum=10_000.0, fill=(0.5,))
+        >>> column.typical(np.linspace(0, 1, 101, dtype=np.float32)[:, None]).text
+        '500–9500'
+        """
+        # Values of the table, not numbers between them.
+        ends = np.quantile(background[:, 0].astype(np.float64), [0.05, 0.95], method="nearest")
+        (low, first), (high, last) = (self._end(float(end)) for end in ends)
+        factor, shift, span = self.scaling()
+        text = "–".join(dict.fromkeys([first, last]))
+        return Typical(text, (low * factor - shift) / span, (high * factor - shift) / span)
+
+    def conditions(self, found: Any, own: Features, background: Features, known: Features) -> list[Condition]:
+        text = self.format(found)
+        x, rest, known = own[0], background[:, 0], known[:, 0]
+        same = Condition("=", text, np.abs(rest - x) <= SAME, np.abs(known - x) <= SAME)
+        met = [same] if same.rest.mean() > _RARE else []
+        met.append(Condition("≥", text, rest >= x - SAME, known >= x - SAME))
+        met.append(Condition("≤", text, rest <= x + SAME, known <= x + SAME))
+        distances = np.abs(rest - x)
+        n_near = int(_NEAR * (len(rest) - 1))
+        near = rest[distances <= np.partition(distances, n_near)[n_near]]
+        low, high = min(near.min(), x), max(near.max(), x)
+        ends = " and ".join(self._end(float(end))[1] for end in (low, high))
+        inside = [(part >= low - SAME) & (part <= high + SAME) for part in (rest, known)]
+        return [*met, Condition("between", ends, *inside)]
+
+    def is_close(self, own: Features, known: Features, *, within: float) -> NDArray[np.bool_]:
+        value, others = self.scaling().invert(own), self.scaling().invert(known[:, 0])
+        with np.errstate(over="ignore"):
+            near: NDArray[np.bool_] = np.abs(others - value) <= within * np.abs(value)
+        return super().is_close(own, known, within=within) | near
+
+    def histogram(self, parts: Sequence[Features]) -> Histogram:
+        columns = [part[:, 0].astype(np.float64) for part in parts]
+        low, high = np.quantile(np.concatenate([columns[0], columns[-1]]), [0.005, 0.995])
+        edges = np.linspace(low, high if high > low else low + 1, 19)
+        shares = [np.histogram(np.clip(part, low, high), edges)[0] / len(part) for part in columns]
+        values = np.nan_to_num(self.scaling().invert(edges))  # the largest float if a value overflows
+        return Histogram([], values, shares)
+
+    def picture(self, background: Features, own: Features, *, missing: bool) -> dict[str, Any]:
+        found = range_picture(background[:, 0], float(own[0]), lambda x: self._end(x)[1])
+        return {**found, "at": None} if missing else found
+
+    def summary(self) -> str:
+        return f"{self.kind}, {format_number(self.minimum)} to {format_number(self.maximum)}"
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": ["number", "null"]}
+
+    def is_valid(self) -> bool:
+        return super().is_valid() and self.width == 1 and self.minimum <= self.maximum
+
+    def _end(self, prepared: float) -> tuple[float, str]:
+        """Return the end of a range of prepared numbers in the units of the column, rounded, and as text."""
+        digits = format_number(float(self.scaling().invert(np.array(prepared)))).replace(",", "")
+        return float(digits), digits
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number(Measured):
+    """A number.
+
+    Attributes
+    ----------
+    decimal, thousands, unit : str
+        How it is written as text; `ANY_UNIT` ignores units.
+    evidence : {"", "decimal", "whole", "thousands", "ambiguous"}
+        What decided the decimal sign; not stored.
+
+    Examples
+    --------
+    >>> Number(decimal=",", thousands=".", unit="€").parse(pl.Series(["1.234,50 €", None])).to_list()
+    [1234.5, None]
+    """
+
+    kind = "number"
+    words = ("number",)
+    is_decided_only = False
+    options = ("decimal=…", "thousands=…", "unit=…")
+    datatype = "FP64"
 
     decimal: str = "."
     thousands: str = ","
+    unit: str = ""
+    evidence: str = field(default="", compare=False)
+
+    @classmethod
+    def propose(cls, values: Sequence[str], hints: Hints) -> Column | None:
+        """Return how numbers are written; the other columns decide where they leave doubt.
+
+        Examples
+        --------
+        >>> Number.propose(["12,50 €", "1.200,00 €"], Hints()).described()
+        'a number with decimal comma, in €'
+        >>> Number.propose(["3.582", "12.100"], Hints(decimal=",")).decimal
+        ','
+        """
+        if hints.quoted and all(map(is_plain, values)):
+            return None
+        if len(values) >= _MIN_DATES and all(map(is_compact, values)):
+            return None
+        found = cls._written(values, hints)
+        is_code = found is not None and found.evidence == "whole" and code_with_leading_zero(values)
+        return None if is_code else found
+
+    @classmethod
+    def _written(cls, values: Sequence[str], hints: Hints, *, any_unit: bool = False) -> Number | None:
+        if all(map(_DIGITS.fullmatch, values)):  # most columns, and quicker
+            own, counts = [value.lstrip("-") for value in values], {"": len(values)}
+        else:
+            own = [body for body in map(body_of, values) if body is not None]
+            counts = units(values)
+        if not own or len(own) < len(values):
+            return None
+        bare = counts.pop("", 0)
+        if len(counts) > 1 and not any_unit:
+            return None
+        unit = ANY_UNIT if len(counts) > 1 else next(iter(counts), "")
+        if unit.isalpha() and bare > counts[unit]:
+            return None  # such as 12 and 12a
+        found = convention_of(own, hints.decimal)
+        if found is None:
+            return None
+        convention, evidence, why = found
+        if unit not in ("", ANY_UNIT):
+            why += f"; in {unit}"
+        return cls(
+            decimal=convention.decimal,
+            thousands=convention.thousands,
+            unit=unit,
+            why=why,
+            sure=evidence != "ambiguous",
+            evidence=evidence,
+        )
+
+    @classmethod
+    def recognises(cls, text: str) -> bool:
+        return body_of(text) is not None
+
+    @classmethod
+    def holds(cls, dtype: pl.DataType) -> bool:
+        return dtype.is_numeric() or dtype == pl.Duration
+
+    @classmethod
+    def settings(cls, word: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in options.items():
+            if key in ("decimal", "thousands"):
+                allowed = [sign for sign in SIGNS if key == "thousands" or SIGNS[sign] in OTHER]
+                if value not in allowed:
+                    raise ValueError(f"{key} is one of {', '.join(allowed)}, not {shown(value)}")
+                found[key] = SIGNS[value]
+            elif key == "unit" and isinstance(value, str):
+                found[key] = value
+            else:
+                super().settings(word, {key: value})
+        if found.get("decimal") is not None and found.get("decimal") == found.get("thousands"):
+            raise ValueError("decimal and thousands cannot be the same")
+        return {"kind": cls.words[0], **found}
+
+    @classmethod
+    def as_given(cls, given: Mapping[str, Any], values: Sequence[str], hints: Hints) -> Column:
+        numbers = [value for value in values if cls.recognises(value)]
+        found = cls._written(numbers, hints, any_unit=True) or cls(unit=ANY_UNIT)
+        decimal = given.get("decimal", OTHER.get(given.get("thousands", ""), found.decimal))
+        thousands = given.get("thousands", OTHER[decimal] if found.thousands in OTHER else found.thousands)
+        return replace(found, decimal=decimal, thousands=thousands).with_settings(given)
+
+    def votes(self) -> Mapping[str, str]:
+        return {"decimal": self.decimal} if self.evidence == "decimal" else {}
+
+    def depends_on(self, hints: Hints) -> bool:
+        return not self.sure or (self.evidence == "whole" and hints.decimal == ",")
+
+    def settled(
+        self, values: pl.Series, sample: Sequence[str], *, distinct: bool
+    ) -> tuple[Column, pl.Series]:
+        why = counter_of(values) if distinct else ""
+        return (Unused(what="id", why=why), values) if why else (self, values)
+
+    def described(self) -> str:
+        if not self.decided:
+            return super().described()
+        words = "a number" + " with decimal comma" * (self.decimal == ",")
+        return words + (f", in {self.unit}" if self.unit not in ("", ANY_UNIT) else "")
+
+    def described_briefly(self) -> str:
+        return "a number"
 
     @property
-    def body(self) -> str:
-        """Regular expression of the digits of a number, without exponent."""
-        decimal, thousands = re.escape(self.decimal), re.escape(self.thousands)
-        # Groups of two digits before the last group of three are Indian: 12,34,567.
-        return rf"(?:[1-9]\d{{0,2}}(?:{thousands}\d{{2,3}})*{thousands}\d{{3}}|\d+)(?:{decimal}\d*)?|{decimal}\d+"
+    def reads_untidied(self) -> bool:
+        return self.unit == "" and self.decimal == "."
+
+    def understood(self) -> str:
+        # Whole numbers do not show their decimal sign.
+        shown_as = replace(self, decimal=".") if self.evidence == "whole" else self
+        return shown_as.described().removeprefix("a ")
+
+    def parse(self, texts: pl.Series) -> pl.Series:
+        if self.decided:
+            return read_numbers(texts, Convention(self.decimal, self.thousands), self.unit)
+        # A table with types had no signs to learn from, so only plain numbers are read.
+        numbers = texts.cast(pl.Float64, strict=False)
+        if numbers.null_count() == texts.null_count():
+            return numbers
+        return texts.str.strip_chars().cast(pl.Float64, strict=False)
+
+    def is_valid(self) -> bool:
+        return super().is_valid() and Convention(self.decimal, self.thousands) in conventions()
+
+    def _end(self, prepared: float) -> tuple[float, str]:
+        rounded, digits = super()._end(prepared)
+        return rounded, digits.replace(".", self.decimal)
 
 
-def conventions() -> list[Convention]:
-    """Return the supported conventions, the most common ones first."""
-    return [Convention(decimal, sign) for sign in (",", ".", " ", "'") for decimal in ".," if decimal != sign]
+@dataclass(frozen=True, kw_only=True)
+class Duration(Measured):
+    """A duration as text, such as ``1h 30min``, read in seconds."""
 
+    kind = "number"
+    words = ("duration",)
+    datatype = "FP64"
 
-def normal(text: str) -> str:
-    """Replace typographic spaces, minus signs and apostrophes.
+    @classmethod
+    def propose(cls, values: Sequence[str], hints: Hints) -> Column | None:
+        if not all(map(is_duration, values)):
+            return None
+        return cls(why=f"{' and '.join(map(shown, values[:2]))} are durations, read in seconds")
 
-    Examples
-    --------
-    >>> normal("−1\u202f234 €")
-    '-1 234 €'
-    """
-    return re.sub(_SPACES, " ", text).replace("−", "-").replace("’", "'")
+    def described(self) -> str:
+        return "a duration"
 
-
-def body_of(text: str) -> str | None:
-    """Return the digits and separators of a number, or None if the text is not a number with at most a unit."""
-    found = _parts(text)
-    return None if found is None else found[0]
-
-
-def units(texts: Iterable[str]) -> dict[str, int]:
-    """Count the units of numbers; ``""`` is no unit.
-
-    Examples
-    --------
-    >>> units(["12,50 €", "€ 3", "7", "A1"])
-    {'€': 2, '': 1}
-    """
-    counts: dict[str, int] = {}
-    for text in texts:
-        found = _parts(text)
-        if found is not None:
-            counts[found[1]] = counts.get(found[1], 0) + 1
-    return counts
-
-
-def _parts(text: str) -> tuple[str, str] | None:
-    found = _WRITTEN.fullmatch(normal(text).strip())
-    if found is None or bool(found["open"]) != bool(found["close"]):
-        return None
-    before, after = (found["before"] or "").strip(), (found["after"] or "").strip()
-    if (before and after) or (before and not _is_currency(before)):
-        return None  # a code such as A1
-    return found["body"].strip(), before or after
-
-
-def _is_currency(text: str) -> bool:
-    return text in _CURRENCIES.split() or (len(text) == 1 and unicodedata.category(text) == "Sc")
-
-
-def matching(bodies: Sequence[str]) -> list[Convention]:
-    """Return the conventions by which all bodies are numbers.
-
-    Examples
-    --------
-    >>> [found.decimal for found in matching(["1.234,5", "12"])], matching(["1.2.3"])
-    ([','], [])
-    """
-    found = []
-    for convention in conventions():
-        if convention.thousands in " '" and not any(convention.thousands in body for body in bodies):
-            continue  # nothing speaks for it
-        pattern = re.compile(f"(?:{convention.body})(?:[eE][-+]?\\d+)?")
-        if all(pattern.fullmatch(body) for body in bodies):
-            found.append(convention)
-    return found
-
-
-def read_numbers(texts: pl.Series, convention: Convention, unit: str) -> pl.Series:
-    """Convert text to numbers; whatever is not a number becomes null.
-
-    Examples
-    --------
-    >>> german = Convention(",", ".")
-    >>> read_numbers(pl.Series(["1.234,56 €", "(3,50 €)", "-7", "1.5", "soon"]), german, "€").to_list()
-    [1234.56, -3.5, -7.0, None, None]
-    """
-    if unit == "":
-        whole = texts.head(1_000).cast(pl.Int64, strict=False)
-        if whole.null_count() == texts.head(1_000).null_count():
-            whole = texts.cast(pl.Int64, strict=False)
-            if whole.null_count() == texts.null_count():
-                return whole
-    plain = texts
-    if unit not in ("", ANY_UNIT):
-        plain = plain.str.strip_suffix(unit).str.strip_prefix(unit).str.strip_chars()
-    if convention.decimal == ",":
-        plain = plain.to_frame().select(
-            pl.when(~pl.first().str.contains(".", literal=True)).then(
-                pl.first().str.replace(",", ".", literal=True)
-            )
-        ).to_series()  # fmt: skip
-    values = plain.cast(pl.Float64, strict=False).alias(texts.name)
-    for read in (_read_grouped, _read_carefully):
-        left = (values.is_null() & texts.is_not_null()).arg_true()
-        if not left.is_empty():
-            values = values.scatter(left, read(texts.gather(left), convention, unit))
-    return values
-
-
-def _read_grouped(texts: pl.Series, convention: Convention, unit: str) -> pl.Series:
-    """Convert text with thousands separators and a unit after the number."""
-    plain = texts.str.strip_suffix(unit).str.strip_chars()
-    digits = pl.first().str.replace_all(convention.thousands, "", literal=True)
-    value = digits.str.replace(convention.decimal, ".", literal=True).cast(pl.Float64, strict=False)
-    is_number = pl.first().str.contains(rf"^-?(?:{convention.body})$")
-    return plain.to_frame().select(pl.when(is_number).then(value)).to_series()
-
-
-def _read_carefully(texts: pl.Series, convention: Convention, unit: str) -> pl.Series:
-    """Convert text with thousands separators, units, signs after the number or parentheses."""
-    text = pl.first().str.replace_all(_SPACES, " ").str.replace("−", "-", literal=True)
-    text = text.str.replace_all("’", "'", literal=True).str.strip_chars()
-    of = r"[^\d\s.,'()+-][^\d()+-]{0,11}" if unit == ANY_UNIT else re.escape(unit)
-    sign, name = r"[-+]?\s*", rf"(?:{of})?\s*"
-    number = rf"{sign}{name}{sign}(?:{convention.body})\s*{name}"
-    negative = text.str.contains(r"^\s*\(|-")
-    digits = text.str.extract(f"({convention.body})").str.replace_all(convention.thousands, "", literal=True)
-    value = digits.str.replace(convention.decimal, ".", literal=True).cast(pl.Float64, strict=False)
-    is_number = text.str.contains(rf"^(?:\({number}\)|{number}|{name}(?:{convention.body})\s*{name}-)$")
-    read = pl.when(is_number).then(pl.when(negative).then(-value).otherwise(value))
-    return texts.to_frame().select(read).to_series()
+    def parse(self, texts: pl.Series) -> pl.Series:
+        return read_durations(texts)

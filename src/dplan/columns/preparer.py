@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -13,20 +12,34 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dplan.columns.column import Column, encode, fit_column, kind_of, scale
-from dplan.columns.conversion import for_each_column
-from dplan.columns.dates import fit_date, is_date, microseconds, write_date
+from dplan.columns import from_json, read, type_of
+from dplan.columns.column import TEXTS, Column
+from dplan.columns.conversion import attempted, for_each_column
 from dplan.columns.differences import TransformReport
 from dplan.columns.frames import as_frame, check_same_columns, is_frame
-from dplan.columns.meaning import Meaning
-from dplan.exceptions import CellError
-from dplan.text import shown
+from dplan.columns.layout import Layout
+from dplan.columns.records import Training
 
-__all__ = ["TablePreparer", "TransformReport"]
+__all__ = ["Cells", "TablePreparer", "TransformReport"]
 
 Table = Any  # a polars or pandas frame, an Arrow table, or anything that converts to a 2-D array
 
 _WORTH_THREADS = 10_000_000  # cells
+
+
+class Cells(NamedTuple):
+    """Rows without a frame, for requests: what one kernel and a few short columns prepare quickly.
+
+    Attributes
+    ----------
+    numbers : ndarray of float64, of shape (n_rows, n_numbers)
+        Values of the columns in `TablePreparer.number_columns`, NaN if missing.
+    texts : sequence of sequences
+        Values of each of the columns in `TablePreparer.text_columns`, None if missing.
+    """
+
+    numbers: NDArray[np.float64]
+    texts: Sequence[Sequence[str | None]]
 
 
 class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -43,8 +56,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     max_levels : int, default=255
         A text column with more levels keeps the most frequent ones; the others count as unseen. If more than half of
         its values are distinct, it is dropped as an id.
-    meanings : mapping of str to Meaning, optional
-        What the text of columns meant in the file that they were read from; new rows may be text of the same form.
+    meanings : mapping of str to Column, optional
+        How the text of columns was read in the file that they come from; new rows may be text of the same form.
 
     Attributes
     ----------
@@ -73,7 +86,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ([[2.0, 0.0, 0.0]], {'proto': 1})
     """
 
-    def __init__(self, *, max_levels: int = 255, meanings: Mapping[str, Meaning] | None = None) -> None:
+    def __init__(self, *, max_levels: int = 255, meanings: Mapping[str, Column] | None = None) -> None:
         self.max_levels = max_levels
         self.meanings = meanings
 
@@ -95,23 +108,22 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.max_levels < 1:
             raise ValueError(f"max_levels must be at least 1, not {self.max_levels!r}")
         frame = self._as_frame(X, fitting=True)
-        last_date: pl.Series | None = None
+        before: list[tuple[Column, pl.Series]] = []
 
         def learned(series: pl.Series) -> Column:
-            nonlocal last_date
-            meaning = (self.meanings or {}).get(series.name)
-            if kind_of(series) != "date" or (meaning is not None and not meaning.is_used):
-                return fit_column(series, self.max_levels, meaning)
-            earlier = last_date if is_date(series) else None
-            if meaning is not None and meaning.since:
-                earlier = _date_column(frame, meaning.since, series.name)
-            column = fit_date(series, earlier, meaning)
-            if is_date(series) and column.kind == "date":
-                last_date = series
+            own = (self.meanings or {}).get(series.name)
+            if own is None or not own.accepts(series.dtype):
+                own = type_of(series)(decided=False)
+            column = own.learn(series, Training(frame, before, self.max_levels))
+            before.append((column, series))
             return column
 
-        self.columns_ = for_each_column(learned, frame)
+        self._learned(for_each_column(learned, frame))
         return self
+
+    def _learned(self, columns: list[Column]) -> None:
+        self.columns_ = columns
+        self._layout = Layout(columns)
 
     def transform(self, X: Table) -> NDArray[np.float32]:
         """Convert rows to features; training rows are scaled to [0, 1].
@@ -124,7 +136,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n_rows, n_outputs), float32
-            Finite numbers, in Fortran order.
+            Finite numbers, row by row.
         """
         return self.transform_with_report(X)[0]
 
@@ -145,50 +157,62 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         frame = self._as_frame(X, fitting=False)
-        ends = np.cumsum([column.width for column in self.columns_])
-        by_column = np.empty((int(ends[-1]), frame.height), dtype=np.float32)
-        moments: dict[str, NDArray[np.float64] | CellError] = {}
-        for j, column in enumerate(self.columns_):
-            try:
-                if column.parts:
-                    moments[column.name] = microseconds(column, frame.to_series(j))
-            except CellError as error:  # another column may have one in an earlier row
-                moments[column.name] = error
+        out = np.empty((frame.height, self._layout.width), dtype=np.float32)
+        steps = list(zip(self.columns_, frame, strict=True))
 
-        def moments_of(name: str) -> NDArray[np.float64]:
-            found = moments[name]
-            if isinstance(found, CellError):
-                raise found
-            return found
-
-        def prepare(j: int) -> tuple[int, int]:
-            column, series = self.columns_[j], frame.to_series(j)
-            part = by_column[ends[j] - column.width : ends[j]]
-            if column.kind == "dropped":
-                return 0, 0
-            if column.kind == "text":
-                return encode(column, series, part)
-            if column.parts:
-                earlier = moments_of(column.since) if column.since else None
-                return write_date(column, moments_of(column.name), earlier, part), 0
-            return scale(column, series, part[0]), 0
+        def values_of(step: tuple[Column, pl.Series]) -> Any:
+            column, series = step
+            return column.values(read(column, series))
 
         if frame.height * frame.width < _WORTH_THREADS:
-            counts = for_each_column(prepare, range(frame.width))
-        else:  # a column is written by one thread alone, so the result is the same
+            counts = self._layout.write(attempted(values_of, steps), out)
+        else:  # a column is read, and a row written, by one thread alone, so the result is the same
             with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
-                counts = for_each_column(prepare, range(frame.width), pool.map)
-        missing, unseen = (
-            {name: n[k] for name, n in zip(frame.columns, counts, strict=True) if n[k]} for k in (0, 1)
+                counts = self._layout.write(attempted(values_of, steps, pool.map), out, pool)
+        missing, unseen, outside = (
+            {column.name: n[k] for column, n in zip(self.columns_, counts, strict=True) if n[k]}
+            for k in range(3)
         )
-        kinds = {s.name: kind_of(s) for s, c in zip(frame, self.columns_, strict=True) if c.kind == "text"}
-        retyped = {name: kind for name, kind in kinds.items() if kind not in ("text", "dropped")}
-        outside: dict[str, int] = {}
-        for column, end in zip(self.columns_, ends, strict=True):
-            own = by_column[end - column.width : end]
-            if column.kind != "text" and own.size and (own.max() > 2 or own.min() < -1):
-                outside[column.name] = int(((own > 2) | (own < -1)).any(axis=0).sum())
-        return by_column.T, TransformReport(frame.height, missing, unseen, retyped, outside)
+        retyped = {
+            series.name: type_of(series).kind
+            for column, series in steps
+            if column.has_levels and not column.holds(series.dtype) and series.dtype not in (pl.Null, *TEXTS)
+        }
+        return out, TransformReport(frame.height, missing, unseen, retyped, outside)
+
+    @property
+    def number_columns(self) -> list[str]:
+        """The columns of which only the number matters, in the order of `Cells.numbers`."""
+        return [column.name for column in self.columns_ if column.cells == "numbers"]
+
+    @property
+    def text_columns(self) -> list[str]:
+        """The columns whose text is read, in the order of `Cells.texts`."""
+        return [column.name for column in self.columns_ if column.cells == "texts"]
+
+    def transform_cells(self, cells: Cells) -> NDArray[np.float32]:
+        """Convert rows without a frame, with the same result as `transform`, bit for bit.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> table = pl.DataFrame({"bytes": [0, 50, None, 100], "proto": ["tcp", "udp", "tcp", "tcp"]})
+        >>> preparer = TablePreparer().fit(table)
+        >>> preparer.transform_cells(Cells(np.array([[50.0], [np.nan]]), [["udp", None]])).tolist()
+        [[0.5, 0.0, 1.0], [0.5, 0.75, 0.25]]
+        """
+        numbers, texts = iter(cells.numbers.T), iter(cells.texts)
+
+        def values_of(column: Column) -> Any:
+            if column.cells == "numbers":
+                return next(numbers)
+            if column.cells == "texts":
+                return column.values(read(column, pl.Series(column.name, next(texts), dtype=pl.String)))
+            return None
+
+        out = np.empty((len(cells.numbers), self._layout.width), dtype=np.float32)
+        self._layout.write(attempted(values_of, self.columns_), out)
+        return out
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
         """Return the names of the features: the column's name, or ``column=level`` for text.
@@ -236,7 +260,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return {
             "max_levels": self.max_levels,
             "named": hasattr(self, "feature_names_in_"),
-            "columns": [asdict(column) for column in self.columns_],
+            "columns": [column.to_json() for column in self.columns_],
         }
 
     @classmethod
@@ -255,15 +279,13 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         match state:
             case {"max_levels": int(max_levels), "named": bool(named), "columns": [_, *_] as entries}:
                 preparer = cls(max_levels=max_levels)
-                preparer.columns_ = [Column.from_dict(entry) for entry in entries]
-                names = [column.name for column in preparer.columns_]
+                columns = [from_json(entry) for entry in entries]
+                names = [column.name for column in columns]
                 if len(set(names)) != len(names):
                     raise ValueError("two of its columns have the same name")
-                if not {c.since for c in preparer.columns_} <= {
-                    "",
-                    *(c.name for c in preparer.columns_ if c.parts),
-                }:
-                    raise ValueError("the time since a column that is not a date")
+                for column in columns:
+                    column.check_others(columns)
+                preparer._learned(columns)
             case _:
                 raise ValueError("not a TablePreparer state: expected max_levels, named and columns")
         preparer.n_features_in_ = len(preparer.columns_)
@@ -299,11 +321,3 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.categorical = True
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-def _date_column(frame: pl.DataFrame, name: str, asking: str) -> pl.Series:
-    if name not in frame.columns or not is_date(frame[name]) or frame[name].null_count() == frame.height:
-        raise ValueError(
-            f"column {shown(asking)}: {shown(name)} is not a date column, so there is no time since it"
-        )
-    return frame[name]

@@ -1,21 +1,27 @@
-"""Text that is not a number or a date: yes and no, parts of structured text, ids, free text."""
+"""Text: one feature per level; of e-mail addresses, web addresses and IBANs, a part that many rows share."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-__all__ = ["PARTS", "is_flag", "looks_free", "looks_like_ids", "part_of", "read_flags", "read_part"]
+from dplan.columns.column import TEXTS, Bins, Column
+from dplan.columns.formatting import format_share, format_value
+from dplan.columns.numerals import body_of, code_with_leading_zero, units
+from dplan.columns.records import Condition, Counts, Features, Graph, Hints, Histogram, Training, Typical
+from dplan.columns.unused import MIN_ROWS, Unused
+from dplan.text import shown, visible
 
-_YES_WORDS = """
-true t yes y ja j oui o vrai si sí vero verdadero sim s verdadeiro tak да ano áno igen kyllä evet wahr on prawda так ναι
-"""
-_NO_WORDS = """
-false f no n nein non faux falso não nao nie нет ne nem ei hayır falsch off fałsz ні όχι nee nej
-"""
-_YES, _NO = frozenset(_YES_WORDS.split()), frozenset(_NO_WORDS.split())
+__all__ = ["PARTS", "Category", "Part", "looks_free", "looks_like_ids", "read_part"]
+
+_BARS = 7  # levels in a distribution
+_FREQUENT = 4  # levels in a small picture
 
 # Structured text and the part of it that many rows share: what it looks like, and how the part is found.
 PARTS = {
@@ -31,46 +37,264 @@ _ID_SHAPES = (
 )
 
 
-def is_flag(text: str) -> bool:
-    """Return whether a text means yes or no.
+@dataclass(frozen=True, kw_only=True)
+class Category(Column):
+    """Text with levels, one feature each.
 
-    Examples
-    --------
-    >>> is_flag("Ja"), is_flag("maybe")
-    (True, False)
+    Attributes
+    ----------
+    levels : tuple of str
+        The levels; `fill` has the share of each in the training rows.
     """
-    return text.lower() in _YES or text.lower() in _NO
+
+    kind = "text"
+    words: ClassVar[tuple[str, ...]] = ("category", "text")
+    is_decided_only = False
+    is_plain_text = True
+    has_levels = True
+    tensor = "texts"
+
+    levels: tuple[str, ...] = ()
+
+    @classmethod
+    def propose(cls, values: Sequence[str], hints: Hints) -> Column | None:
+        if not hints.quoted and (code := code_with_leading_zero(values)):
+            return cls(why=f"codes with leading zeros such as {shown(code)}")
+        different = [unit for unit in units(values) if unit]
+        if len(different) > 1 and all(body_of(value) for value in values):
+            listed = " and ".join(map(shown, different[:2]))
+            advice = "convert them, or ignore units (--column NAME=number)"
+            return cls(why=f"numbers with different units ({listed}); {advice}", sure=False)
+        return cls(why=f"text such as {shown(values[0])}")
+
+    @classmethod
+    def holds(cls, dtype: pl.DataType) -> bool:
+        return dtype in TEXTS
+
+    @classmethod
+    def as_given(cls, given: Mapping[str, Any], values: Sequence[str], hints: Hints) -> Column:
+        return (Part() if given.get("part") else cls()).with_settings(given)
+
+    def settled(
+        self, values: pl.Series, sample: Sequence[str], *, distinct: bool
+    ) -> tuple[Column, pl.Series]:
+        if not distinct:
+            return self, values
+        n_distinct, n_values = values.drop_nulls().n_unique(), len(values) - values.null_count()
+        if n_distinct > n_values / 2 and looks_like_ids(sample):
+            why = f"{n_distinct:,} different values of one form, such as {shown(sample[0])}"
+            return Unused(what="id", why=why), values
+        if n_distinct > max(MIN_ROWS, n_values / 5) and looks_free(sample):
+            return Unused(what="free text", why=f"{n_distinct:,} different texts of several words"), values
+        return self, values
+
+    def accepts(self, dtype: pl.DataType) -> bool:
+        return True  # the text of a number may be a level
+
+    def read(self, series: pl.Series) -> pl.Series:
+        return self.parse(series) if self.decided and series.dtype == pl.String else series
+
+    def learn(self, series: pl.Series, training: Training) -> Column:
+        """Learn the most frequent levels and their shares.
+
+        Examples
+        --------
+        >>> colour = pl.Series("colour", ["red", "blue", "red", None])
+        >>> Category().learn(colour, Training(colour.to_frame(), [], 255)).fill
+        (0.3333333333333333, 0.6666666666666666)
+        """
+        texts = series.drop_nulls()
+        if texts.is_empty():
+            return Unused.without_values(series.name)
+        if isinstance(series.dtype, pl.Enum):  # all declared levels count, even if no row has them
+            levels = series.dtype.categories.to_list()
+            counts = np.bincount(texts.to_physical().to_numpy(), minlength=len(levels))
+        else:
+            most = training.max_levels
+            found = pl.DataFrame({"level": texts.cast(pl.String)}).group_by("level").len()
+            if found.height > most and found.height > len(texts) / 2:
+                why = f"{found.height:,} different values, like an id"
+                return Unused(name=series.name, what="id", why=why, decided=False)
+            found = found.sort("len", "level", descending=[True, False]).head(most).sort("level")
+            levels, counts = found["level"].to_list(), found["len"].to_numpy()
+        shares: NDArray[np.float64] = counts / len(texts)
+        return replace(self, name=series.name, fill=tuple(shares.tolist()), levels=tuple(levels))
+
+    def output_names(self) -> list[str]:
+        """Return the names of the features.
+
+        Examples
+        --------
+        >>> Category(name="state", fill=(0.5, 0.5), levels=("CON", "FIN")).output_names()
+        ['state=CON', 'state=FIN']
+        """
+        return [f"{self.name}={level}" for level in self.levels]
+
+    def write(self, values: Mapping[str, Any], out: NDArray[np.float32]) -> Counts:
+        texts = values[self.name].cast(pl.String)
+        codes = texts.cast(pl.Enum(self.levels), strict=False).to_physical()
+        known = codes.is_not_null().to_numpy()
+        out[:] = 0.0
+        out[np.flatnonzero(known), codes.drop_nulls().to_numpy()] = 1.0
+        n_missing = texts.null_count()
+        if n_missing:
+            out[texts.is_null().to_numpy()] = np.array(self.fill, dtype=np.float32)
+        return Counts(n_missing, len(texts) - int(known.sum()) - n_missing)
+
+    def format(self, found: Any) -> str:
+        return format_value(found)
+
+    def restored(self, own: Features) -> str:
+        return visible(self.levels[int(own.argmax())], 80) if own.max() == 1 else "missing or rare"
+
+    def typical(self, background: Features) -> Typical:
+        """Return the most frequent levels.
+
+        Examples
+        --------
+        >>> column = Category(name="state", fill=(0.7, 0.2, 0.1), levels=("CON", "FIN", "INT"))
+        >>> column.typical(np.empty((0, 3))).text
+        "'CON' (70 %), 'FIN' (20 %)"
+        """
+        listed: list[str] = []
+        covered = least = 0.0
+        for share, level in sorted(zip(self.fill, self.levels, strict=True), reverse=True)[:3]:
+            if covered < 0.85:
+                listed.append(f"{format_value(level)} ({format_share(share)})")
+                covered, least = covered + share, share
+        # A level that is half as frequent as one of those is typical too.
+        levels = frozenset(np.flatnonzero(np.array(self.fill) >= least / 2).tolist())
+        return Typical(", ".join(listed), levels=levels)
+
+    def conditions(self, found: Any, own: Features, background: Features, known: Features) -> list[Condition]:
+        if not own.any():  # unseen
+            return []
+        level = int(own.argmax())
+        name = format_value(self.levels[level])
+        # Of an e-mail address, the level is the domain alone.
+        operator = "=" if name == self.format(found) else ""
+        return [Condition(operator, name, background[:, level] == 1, known[:, level] == 1)]
+
+    def is_new(self, own: Features) -> bool:
+        return bool(own.max() < 1)
+
+    def histogram(self, parts: Sequence[Features]) -> Histogram:
+        means = [part.astype(np.float64).mean(axis=0) for part in parts]
+        strongest = np.argsort(-np.maximum(means[0], means[-1]), kind="stable")[:_BARS]
+        labels = [self.levels[level] for level in strongest]
+        shares = [np.append(mean[strongest], max(0.0, 1 - mean[strongest].sum())) for mean in means]
+        if max(share[-1] for share in shares) < 0.005:
+            return Histogram(labels, None, [share[:-1] for share in shares])
+        n_others = len(self.levels) - len(strongest)
+        others = f"{n_others:,} other levels and new ones" if n_others else "levels not seen in training"
+        while others in labels:
+            others = f"all {others}"
+        return Histogram([*labels, others], None, shares)
+
+    def picture(self, background: Features, own: Features, *, missing: bool) -> dict[str, Any]:
+        mine = int(own.argmax()) if own.max() == 1 else None
+        order = np.argsort(-np.asarray(self.fill), kind="stable")[:_FREQUENT].tolist()
+        if mine is not None and mine not in order:
+            order.append(mine)
+        return {"bars": [[visible(self.levels[k], 40), round(self.fill[k], 4), k == mine] for k in order]}
+
+    def bins(self, quantiles: NDArray[np.float64]) -> Bins:
+        return []
+
+    def counts(self, rows: Features, bins: Bins) -> list[list[int]]:
+        levels = rows.sum(axis=0).round()  # one level per feature; the rest was unseen in training
+        return [[*levels.astype(int).tolist(), max(0, len(rows) - int(levels.sum()))]]
+
+    def distance(self, shares: NDArray[np.float64]) -> float:
+        return float(np.abs(shares).sum() / 2)  # total variation: levels have no order
+
+    def spread(self, series: pl.Series) -> str:
+        counts = series.drop_nulls().cast(pl.String).value_counts(sort=True)
+        listed = ", ".join(format_value(text) for text in counts[counts.columns[0]].head(3).to_list())
+        return listed + (f" and {counts.height - 3:,} more" if counts.height > 3 else "")
+
+    def summary(self) -> str:
+        return f"{self.width} levels: {', '.join(self.levels[:8])}" + (", …" if self.width > 8 else "")
+
+    def schema(self) -> dict[str, Any]:
+        return {**super().schema(), "examples": list(self.levels[:3])}
+
+    def onnx(self, graph: Graph, cell_of: Callable[[str], str]) -> str:
+        text = cell_of(self.name)
+        levels = graph.constant(np.array([self.levels], dtype=object))
+        hot = graph.add("Cast", graph.add("Equal", text, levels), to=1)  # to float32
+        shares = graph.constant(np.array([self.fill], dtype=np.float32))
+        empty = graph.constant(np.array([""], dtype=object))
+        return graph.add("Where", graph.add("Equal", text, empty), shares, hot)
+
+    @classmethod
+    def stores(cls, meaning: Mapping[str, Any] | None) -> bool:
+        return super().stores(meaning) and (meaning is None or not meaning["part"])
+
+    def is_valid(self) -> bool:
+        return super().is_valid() and self.width == len(self.levels) == len(set(self.levels))
 
 
-def read_flags(texts: pl.Series) -> pl.Series:
-    """Convert words for yes and no to booleans; anything else becomes null.
+@dataclass(frozen=True, kw_only=True)
+class Part(Category):
+    """Structured text of which a part is used.
 
-    Examples
-    --------
-    >>> read_flags(pl.Series(["Ja", "NEIN", "1", None, "maybe"])).to_list()
-    [True, False, True, None, None]
+    Attributes
+    ----------
+    part : str
+        The part, such as ``"domain"``.
     """
-    distinct = texts.unique().drop_nulls()  # few, so that the rows need only one comparison
-    words = [text.strip().lower() for text in distinct.to_list()]
-    yes = distinct.filter(
-        pl.Series([word in _YES or word in ("1", "1.0") for word in words], dtype=pl.Boolean)
-    )
-    no = distinct.filter(pl.Series([word in _NO or word in ("0", "0.0") for word in words], dtype=pl.Boolean))
-    found = texts.is_in(yes.implode())
-    if len(yes) + len(no) == len(distinct):
-        return found
-    return pl.select(pl.when(found | texts.is_in(no.implode())).then(found)).to_series().alias(texts.name)
 
+    words = tuple(PARTS)
+    is_decided_only = True
+    is_plain_text = False
 
-def part_of(texts: Sequence[str]) -> str:
-    """Return the part to use of structured text: ``"country"``, ``"domain"`` or ``"host"``; empty if it has none.
+    part: str = ""
 
-    Examples
-    --------
-    >>> part_of(["DE89 3704 0044 0532 0130 00"]), part_of(["a@b.org", "c@d.org"]), part_of(["Berlin"])
-    ('country', 'domain', '')
-    """
-    return next((part for part, (form, _) in PARTS.items() if all(map(form.fullmatch, texts))), "")
+    @classmethod
+    def propose(cls, values: Sequence[str], hints: Hints) -> Column | None:
+        """Return the part to use of structured text.
+
+        Examples
+        --------
+        >>> Part.propose(["DE89 3704 0044 0532 0130 00"], Hints()).part, Part.propose(["Berlin"], Hints())
+        ('country', None)
+        """
+        part = next((part for part, (form, _) in PARTS.items() if all(map(form.fullmatch, values))), "")
+        return cls(part=part, why=f"{PARTS[part][1]}; only the {part} is used") if part else None
+
+    @classmethod
+    def holds(cls, dtype: pl.DataType) -> bool:
+        return False
+
+    @classmethod
+    def settings(cls, word: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        return {**super().settings(word, options), **Category.settings(word, {}), "part": word}
+
+    @classmethod
+    def stores(cls, meaning: Mapping[str, Any] | None) -> bool:
+        return meaning is not None and bool(meaning["part"])
+
+    @property
+    def type(self) -> str:
+        return Category.words[0]
+
+    def described(self) -> str:
+        return self.part
+
+    def understood(self) -> str:
+        return self.part
+
+    def settled(
+        self, values: pl.Series, sample: Sequence[str], *, distinct: bool
+    ) -> tuple[Column, pl.Series]:
+        return self, values
+
+    def parse(self, texts: pl.Series) -> pl.Series:
+        return read_part(texts, self.part)
+
+    def is_valid(self) -> bool:
+        return super().is_valid() and self.part in PARTS
 
 
 def read_part(texts: pl.Series, part: str) -> pl.Series:

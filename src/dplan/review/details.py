@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from dplan._kernels.perceptron import Floats
 from dplan.columns.formatting import cell, format_value
 from dplan.review.log import Record
-from dplan.review.pictures import picture, restored
 from dplan.review.rounds import Round
 from dplan.tables.evidence import Evidence
 from dplan.tables.model import TableModel
@@ -78,21 +77,19 @@ class _Features:
         """Return a value with the column's name and typical values, and whether it is unusual."""
         column, typical = self.evidence.columns[j], self.evidence.typical[j]
         mine = self.prepared[self.own(j)]
-        new = column.kind == "text" and mine.max() < 1
         return {
             "name": visible(column.name, 80),
             "value": _text(self.frame, column.name, 0),
             "typical": visible(typical.text, 120),
-            "unusual": bool(new or not typical.includes(column, mine)),
+            "unusual": column.is_new(mine) or not typical.includes(mine),
         }
 
     def picture(self, j: int) -> dict[str, Any]:
         """Return the distribution of a column, and where the row is in it."""
         own, found = self.own(j), self.found(j)
         missing = found is None or found != found
-        return picture(
-            self.evidence.columns[j], self.evidence.background[:, own], self.prepared[own], missing=missing
-        )
+        column, background = self.evidence.columns[j], self.evidence.background[:, own]
+        return column.picture(background, self.prepared[own], missing=missing)
 
 
 def _own(evidence: Evidence, j: int) -> slice:
@@ -130,7 +127,7 @@ def similar_rows(
             values = [
                 _text(frame, evidence.columns[j].name, i)
                 if i < len(places)
-                else restored(evidence.columns[j], every[i][_own(evidence, j)])
+                else evidence.columns[j].restored(every[i][_own(evidence, j)])
                 for j in listed
             ]
             differs = [bool(gaps[j] > 0.5) for j in listed]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
 from dplan.columns.differences import TransformReport
-from dplan.columns.few_rows import FewRows
+from dplan.columns.preparer import Cells
 from dplan.exceptions import CellError, NonFiniteScoreError
 from dplan.tables.mistakes import OnError, tolerated
 from dplan.tables.model import TableModel
@@ -49,21 +49,6 @@ class Batch(NamedTuple):
     table: pl.DataFrame
     place: Callable[[int], str] = _row
     first: int = 0
-
-
-class Cells(NamedTuple):
-    """Rows on their way in, without a frame: for requests.
-
-    Attributes
-    ----------
-    numbers : ndarray of shape (n_rows, n_columns)
-        Values of the columns in `Scorer.cells.numbers`, NaN if missing.
-    texts : sequence of sequence
-        Values of each column in `Scorer.cells.texts`, None if missing.
-    """
-
-    numbers: NDArray[np.float64]
-    texts: Sequence[Sequence[str | None]]
 
 
 class Alerts(NamedTuple):
@@ -170,11 +155,6 @@ class Scorer:
         if skip_labelled and not self.label:
             raise ValueError("the model has no label column, so labelled rows cannot be skipped")
 
-    @cached_property
-    def cells(self) -> FewRows:
-        """What prepares `Cells`; it names the columns that they have."""
-        return FewRows(self.model.preparation)
-
     @property
     def kept(self) -> tuple[str, ...]:
         """The columns to copy: the ids of the model, if the table has them, and those to keep."""
@@ -207,8 +187,7 @@ class Scorer:
             Rows of a batch to leave out, in addition to labelled ones.
         """
         if isinstance(rows, Cells):
-            texts = dict(zip(self.cells.texts, rows.texts, strict=True))
-            prepared = self.cells(rows.numbers, texts)
+            prepared = self.model.preparation.transform_cells(rows)
             return self._scored(np.arange(len(prepared)), None, prepared, TransformReport(0, {}, {}))
         self.check(rows.table.columns)
         table, kept = rows.table, np.arange(rows.table.height)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dplan._version import __version__
-from dplan.columns.column import Column, Kind
+from dplan.columns.column import Column
 from dplan.serving.models import Limits, Served
 
 __all__ = ["document"]
@@ -23,12 +23,6 @@ _ERROR = {
             "schema": {"type": "object", "properties": {"error": _STRING}, "required": ["error"]}
         }
     },
-}
-_TYPES: dict[Kind, list[str]] = {
-    "number": ["number", "null"],
-    "flag": ["boolean", "null"],
-    "date": ["string", "null"],
-    "text": ["string", "null"],
 }
 _INPUTS = {400: "not JSON", 401: "token", 404: "model", 408: "slow", 413: "large", 422: "rows", 503: "busy"}
 
@@ -101,29 +95,18 @@ def document(models: Mapping[str, Served], limits: Limits) -> Schema:
 
 
 def _row(columns: list[Column]) -> Schema:
-    properties = {column.name: _value(column) for column in columns}
+    properties = {column.name: column.schema() for column in columns}
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
 def _by_column(columns: list[Column]) -> Schema:
-    properties = {column.name: {"type": "array", "items": _value(column)} for column in columns}
+    properties = {column.name: {"type": "array", "items": column.schema()} for column in columns}
     return {
         "type": "object",
         "properties": properties,
         "required": list(properties),
         "description": "Arrays of the same length",
     }
-
-
-def _value(column: Column) -> Schema:
-    if column.kind == "dropped":
-        return {"description": "ignored by the model"}
-    found: Schema = {"type": _TYPES[column.kind]}
-    if column.kind == "date":
-        found["description"] = "a date or time, such as 2024-01-31 or 2024-01-31T12:00:00Z"
-    if column.kind == "text":
-        found["examples"] = list(column.levels[:3])
-    return found
 
 
 def _scores(explained: bool) -> Schema:

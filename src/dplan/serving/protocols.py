@@ -9,14 +9,12 @@ from typing import Any, NoReturn
 import msgspec
 import orjson
 
-from dplan.columns.column import Kind
 from dplan.serving.models import Served
 from dplan.serving.rows import Table
 from dplan.serving.scoring import Scored
 from dplan.text import shown
 
 __all__ = [
-    "DATATYPES",
     "MalformedError",
     "Tensors",
     "as_invocation",
@@ -26,14 +24,6 @@ __all__ = [
     "plain",
 ]
 
-# The datatype of each kind of column in the metadata of a model; a dropped column may have any.
-DATATYPES: dict[Kind, str] = {
-    "number": "FP64",
-    "flag": "BOOL",
-    "date": "BYTES",
-    "text": "BYTES",
-    "dropped": "BYTES",
-}
 _ACCEPTED = {
     *("BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64"),
     *("FP16", "FP32", "FP64", "BYTES"),
@@ -181,7 +171,7 @@ class Tensors:
     def metadata(served: Served) -> dict[str, Any]:
         """Return the inputs and outputs of a model."""
         columns = served.model.preparation.columns_
-        inputs = [(column.name, DATATYPES[column.kind]) for column in columns]
+        inputs = [(column.name, column.datatype) for column in columns]
         found = {
             kind: [{"name": name, "datatype": datatype, "shape": [-1]} for name, datatype in tensors]
             for kind, tensors in (("inputs", inputs), ("outputs", _OUTPUTS.items()))

@@ -23,7 +23,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
-from dplan.columns.few_rows import FewRows
+from dplan.columns.preparer import Cells
 from dplan.exceptions import CellError
 from dplan.tables.chunks import Chunk
 from dplan.tables.input import Input
@@ -89,9 +89,8 @@ class Layout:
     def __init__(self, model: TableModel, max_rows: int) -> None:
         self.model = model
         self.max_rows = max_rows
-        self._prepare = FewRows(model.preparation)
-        self._numbers, self._texts = self._prepare.numbers, self._prepare.texts
-        dropped = [column.name for column in model.preparation.columns_ if column.kind == "dropped"]
+        self._numbers, self._texts = model.preparation.number_columns, model.preparation.text_columns
+        dropped = [column.name for column in model.preparation.columns_ if not column.is_used]
         self._cells_of = _getter([*self._numbers, *self._texts, *dropped])
         self.decoder = _decoder(self._numbers, self._texts, dropped, model.not_read)
 
@@ -135,11 +134,8 @@ class Layout:
     def prepared(self, parts: Sequence[Rows]) -> Floats:
         """Return the rows of several requests as features."""
         numbers = parts[0].numbers if len(parts) == 1 else np.concatenate([rows.numbers for rows in parts])
-        texts = {
-            name: list(chain.from_iterable(rows.texts[j] for rows in parts))
-            for j, name in enumerate(self._texts)
-        }
-        return self._prepare(numbers, texts)
+        texts = [list(chain.from_iterable(rows.texts[j] for rows in parts)) for j in range(len(self._texts))]
+        return self.model.preparation.transform_cells(Cells(numbers, texts))
 
     def _check_height(self, height: int) -> None:
         if height == 0:

@@ -22,23 +22,14 @@ from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
 from dplan.columns.column import Column
-from dplan.columns.dates import moments_met
-from dplan.columns.formatting import (
-    Typical,
-    cell,
-    format_cell,
-    format_end,
-    format_value,
-    in_units,
-)
+from dplan.columns.formatting import cell
+from dplan.columns.records import SAME, Condition, Typical
 from dplan.explain.explanation import Explanation
 from dplan.tables.reasons import CLOSE, Like, Reason, Why
 
 __all__ = ["Evidence"]
 
 _WORTH_READING = 0.05  # of the difference between the row's score and the background's
-_SAME = 1e-6  # prepared numbers are float32 values around 1
-_NEAR = 0.1  # fraction of the background rows that is the neighbourhood of a number
 _LIFT, _GAIN = 1.5, 0.05  # how much more common among known anomalies is worth saying
 _RARE, _RARER = 0.02, 1 / 3  # a combination: how rare, and how much rarer than by chance
 _MIN_EXPECTED = 5  # rows with a combination, if it were by chance
@@ -47,20 +38,12 @@ _OTHERS, _ALIKE = 5, 3  # columns tried in combinations, and named of a similar 
 _MIN_CLASS_ROWS = 5  # known anomalies of a class that is named
 
 
-class _Condition(NamedTuple):
-    """What a value meets, such as "≥ 80", and the background rows and known anomalies that meet it too."""
-
-    text: str
-    rest: NDArray[np.bool_]
-    known: NDArray[np.bool_]
-
-
 class _Row(NamedTuple):
     """A row: its prepared features, and the values of the columns that raise its score, the strongest first."""
 
     features: Floats
     values: Mapping[int, Any]
-    conditions: dict[int, list[_Condition]]
+    conditions: dict[int, list[Condition]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,14 +102,12 @@ class Evidence:
         return reasons
 
     def _reason(self, j: int, row: _Row) -> Reason | None:
-        column, typical = self.columns[j], self.typical[j]
         if _is_missing(row.values[j]):
             return self._because("missing", j, row)
         own = self._conditions(j, row)
         if not own:
             return self._because("unseen", j, row)
-        start = self.starts[j]
-        if not typical.includes(column, row.features[start : start + column.width]):
+        if not self.typical[j].includes(row.features[self._own(j)]):
             return self._because("unusual", j, row)
         return (
             self._common_among_known(j, row, own)
@@ -137,16 +118,16 @@ class Evidence:
 
     def _because(self, why: Why, j: int, row: _Row, condition: str = "", **fields: Any) -> Reason:
         column = self.columns[j]
-        value = format_cell(column, row.values[j])
+        value = column.format(row.values[j])
         return Reason(column.name, value, why, self.typical[j].text, condition, **fields)
 
-    def _common_among_known(self, j: int, row: _Row, own: list[_Condition]) -> Reason | None:
+    def _common_among_known(self, j: int, row: _Row, own: list[Condition]) -> Reason | None:
         found = max(map(self._compared, own), key=lambda one: one.weight, default=None)
         if found is None or not _worth_saying(found.known_share, found.share, found.n_known):
             return None
         return self._because("known", j, row, found.condition.text, **found.fields)
 
-    def _combination(self, j: int, row: _Row, own: list[_Condition]) -> Reason | None:
+    def _combination(self, j: int, row: _Row, own: list[Condition]) -> Reason | None:
         """Return the combination with another column that is most common among known anomalies, or rarest."""
         theirs = [
             (self.columns[other].name, condition)
@@ -209,7 +190,7 @@ class Evidence:
             return None
         likeness = [self._alike(other, row) for other in (j, *others)]
         # A row of the training table is not a reason for itself.
-        another = (np.abs(self.known - row.features) > _SAME).any(axis=1)
+        another = (np.abs(self.known - row.features) > SAME).any(axis=1)
         counts = np.where(likeness[0].close & another, sum(one.close for one in likeness), 0)
         best = int(counts.argmax())
         if counts[best] < min(2, len(likeness)):
@@ -227,7 +208,7 @@ class Evidence:
     def typical(self) -> list[Typical]:
         """The typical values of each column."""
         pairs = zip(self.columns, self.starts, strict=True)
-        return [Typical.of(c, self.background[:, start : start + c.width]) for c, start in pairs]
+        return [c.typical(self.background[:, start : start + c.width]) for c, start in pairs]
 
     @cached_property
     def _groups(self) -> list[tuple[str, NDArray[np.bool_]]]:
@@ -241,7 +222,7 @@ class Evidence:
             found += [(f"known {name}", own) for name, own in of_class if own.sum() >= _MIN_CLASS_ROWS]
         return found
 
-    def _compared(self, condition: _Condition) -> _Compared:
+    def _compared(self, condition: Condition) -> _Compared:
         """Compare known anomalies with background rows; of several classes, take the one that differs most."""
         rest = float(condition.rest.mean())
         found = [
@@ -251,58 +232,29 @@ class Evidence:
         ]
         return max(found, key=lambda one: one.weight, default=_Compared(condition, rest, 0.0, 0, ""))
 
-    def _conditions(self, j: int, row: _Row) -> list[_Condition]:
+    def _conditions(self, j: int, row: _Row) -> list[Condition]:
         if j not in row.conditions:
-            row.conditions[j] = self._met_by(j, row)
+            own = self._own(j)
+            row.conditions[j] = self.columns[j].conditions(
+                row.values[j], row.features[own], self.background[:, own], self.known[:, own]
+            )
         return row.conditions[j]
 
-    def _met_by(self, j: int, row: _Row) -> list[_Condition]:
-        """Return what a value meets: equality or, for numbers, bounds and a neighbourhood; nothing if it is unseen."""
-        column, start = self.columns[j], int(self.starts[j])
-        text = format_cell(column, row.values[j])
-        if column.kind == "text":
-            features = row.features[start : start + column.width]
-            level = start + int(features.argmax())
-            # Of an e-mail address, the level is the domain alone.
-            name = format_value(column.levels[level - start])
-            text = f"= {name}" if name == text else name
-            same = _Condition(text, self.background[:, level] == 1, self.known[:, level] == 1)
-            return [same] if features.any() else []
-        if column.parts:
-            own = slice(start, start + column.width)
-            parts = self.background[:, own], self.known[:, own]
-            return [_Condition(*met) for met in moments_met(column, row.features[own], *parts)]
-        x, rest, known = row.features[start], self.background[:, start], self.known[:, start]
-        same = _Condition(f"= {text}", np.abs(rest - x) <= _SAME, np.abs(known - x) <= _SAME)
-        if column.kind == "flag":
-            return [same]
-        found = [same] if same.rest.mean() > _RARE else []
-        found.append(_Condition(f"≥ {text}", rest >= x - _SAME, known >= x - _SAME))
-        found.append(_Condition(f"≤ {text}", rest <= x + _SAME, known <= x + _SAME))
-        distances = np.abs(rest - x)
-        n_near = int(_NEAR * (len(rest) - 1))
-        near = rest[distances <= np.partition(distances, n_near)[n_near]]
-        low, high = min(near.min(), x), max(near.max(), x)
-        ends = [format_end(column, float(end)) for end in (low, high)]
-        inside = [(part >= low - _SAME) & (part <= high + _SAME) for part in (rest, known)]
-        return [*found, _Condition(f"between {' and '.join(ends)}", *inside)]
-
     def _alike(self, j: int, row: _Row) -> _Likeness:
-        column, start = self.columns[j], int(self.starts[j])
-        features = row.features[start : start + column.width]
-        same = (np.abs(self.known[:, start : start + column.width] - features) <= _SAME).all(axis=1)
-        close = same
-        if column.kind == "number":
-            value, others = in_units(column, features), in_units(column, self.known[:, start])
-            with np.errstate(over="ignore"):
-                close = same | (np.abs(others - value) <= CLOSE * np.abs(value))
-        return _Likeness(column.name, same, close)
+        own = self._own(j)
+        known, features = self.known[:, own], row.features[own]
+        same: NDArray[np.bool_] = np.all(np.abs(known - features) <= SAME, axis=1)
+        return _Likeness(self.columns[j].name, same, self.columns[j].is_close(features, known, within=CLOSE))
+
+    def _own(self, j: int) -> slice:
+        """Return the features of a column."""
+        return slice(int(self.starts[j]), int(self.starts[j]) + self.columns[j].width)
 
 
 class _Compared(NamedTuple):
     """How common a condition is among known anomalies, compared with the background rows."""
 
-    condition: _Condition
+    condition: Condition
     share: float
     known_share: float
     n_known: int

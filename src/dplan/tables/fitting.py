@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -162,13 +161,13 @@ def _fit_preparation(table: LabelledTable, max_levels: int) -> tuple[TablePrepar
         # Ranges and levels are those of the whole table, even if the features are a sample.
         rows = pl.concat([features, table.extremes], how="diagonal_relaxed")
     preparation = TablePreparer(max_levels=max_levels, meanings=table.meanings).fit(rows)
-    dropped = {column.name: column.reason for column in preparation.columns_ if column.kind == "dropped"}
+    dropped = {column.name: column.why for column in preparation.columns_ if not column.is_used}
     if len(dropped) == features.width:
         reasons = "; ".join(f"{shown(name)}: {reason}" for name, reason in list(dropped.items())[:10])
         raise ValueError(f"no feature columns left: {reasons}")
     if dropped:
-        kept = [column for column in preparation.columns_ if column.kind != "dropped"]
-        state = preparation.to_state() | {"columns": [asdict(column) for column in kept]}
+        kept = [column for column in preparation.columns_ if column.is_used]
+        state = preparation.to_state() | {"columns": [column.to_json() for column in kept]}
         preparation = TablePreparer.from_state(state).set_params(meanings=table.meanings)
     return preparation, dropped
 

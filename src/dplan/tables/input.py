@@ -17,9 +17,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dplan.columns.column import Column
 from dplan.columns.deciding import Given, understand
 from dplan.columns.frames import check_not_forked
-from dplan.columns.meaning import Meaning
 from dplan.exceptions import CellError
 from dplan.persistence.atomic import file_state
 from dplan.persistence.claim import check_inputs
@@ -243,7 +243,7 @@ class Input:
             frames = query_frames(path, self.format, self.sql, rows or CHUNK_ROWS)
         yield from frame_chunks(path.name, frames, self.missing, raw=raw)
 
-    def read(self, columns: Given | None = None) -> tuple[pl.DataFrame, dict[str, Meaning]]:
+    def read(self, columns: Given | None = None) -> tuple[pl.DataFrame, dict[str, Column]]:
         """Read all rows, and also return what the columns mean; `columns` overrules what is found."""
         table = self.readable_twice()
         with table.located():
@@ -254,7 +254,7 @@ class Input:
             del frames  # so that text is freed as soon as it is converted
             return self.decided(series, columns or {})
 
-    def decided(self, columns: list[pl.Series], given: Given) -> tuple[pl.DataFrame, dict[str, Meaning]]:
+    def decided(self, columns: list[pl.Series], given: Given) -> tuple[pl.DataFrame, dict[str, Column]]:
         """Decide what columns of the table mean, and read them; `columns` is emptied."""
         # In JSON, quotes distinguish text from numbers.
         missing = None if self.is_typed or self.format == "jsonl" else self.missing

@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan.columns.column import kind_of
+from dplan.columns import type_of
+from dplan.columns.column import Column
 from dplan.columns.deciding import Given
 from dplan.columns.frames import as_frame
-from dplan.columns.meaning import Meaning
 from dplan.tables.chunks import MISSING
 from dplan.tables.decoding import AUTO
 from dplan.tables.input import Input, as_text
@@ -70,7 +70,7 @@ class LabelledTable:
     input: Input | None = field(default=None, repr=False)
     words: Words | None = field(default=None, repr=False)
     labels: Labels | None = field(default=None, repr=False)
-    meanings: Mapping[str, Meaning] = field(default_factory=dict, repr=False)
+    meanings: Mapping[str, Column] = field(default_factory=dict, repr=False)
     positions: NDArray[np.int64] | None = field(default=None, repr=False)
     n_rows: int | None = None
     n_normal: int | None = None
@@ -113,7 +113,7 @@ class LabelledTable:
         """Feature columns by kind: number, flag, date, text; dropped columns have only missing values."""
         kinds: dict[str, list[str]] = {}
         for series in self.features:
-            kinds.setdefault(kind_of(series), []).append(series.name)
+            kinds.setdefault(type_of(series).kind, []).append(series.name)
         return kinds
 
 
@@ -251,7 +251,7 @@ def from_table(
             f"{name} has no feature columns left after removing the label, ids and dropped columns"
         )
     for series in features:
-        kind_of(series)  # rejects unsupported types such as lists
+        type_of(series)  # rejects unsupported types such as lists
     found_labels = LabelledTable(features, np.empty(0, dtype=np.int64), (), frame.select(ids), label, **more)
     with found_labels.located():
         labels = read(frame[label], words, partial=partial)

@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
-from dplan.columns.differences import TransformReport
+from dplan.columns.differences import Reference, TransformReport
 from dplan.columns.frames import check_not_forked
 from dplan.columns.preparer import TablePreparer
 from dplan.detectors import _saving
@@ -170,6 +170,11 @@ class TableModel:
             return []
         rows = self.prepare(table) if prepared is None else prepared
         return self.evidence.reasons(table, rows, self.explain(table, rows, scores), k)
+
+    @cached_property
+    def reference(self) -> Reference:
+        """The background rows by column, to see the drift of other rows."""
+        return Reference(self.preparation.columns_, self.background)
 
     @cached_property
     def evidence(self) -> Evidence:

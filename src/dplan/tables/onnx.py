@@ -8,6 +8,7 @@ is ``score``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from numpy.typing import NDArray
 
 from dplan._kernels import perceptron
 from dplan._kernels.trees import Trees
-from dplan.columns.column import LIMIT, Column, scaling
-from dplan.columns.cycles import CYCLES, POSITIONS
+from dplan.columns.column import Column
+from dplan.columns.records import LIMIT, Scaling
 from dplan.detectors._base import Detector
 from dplan.persistence.atomic import atomic_write
 from dplan.tables.model import TableModel
@@ -44,18 +45,15 @@ def export_onnx(model: TableModel, path: str | Path) -> None:
     except ModuleNotFoundError as error:
         raise ImportError("exporting needs ONNX; run  pip install 'dplan-ad[onnx]'") from error
     graph = Graph()
-    numbers = [column for column in model.preparation.columns_ if column.kind != "text"]
-    texts = [column for column in model.preparation.columns_ if column.kind == "text"]
-    inputs = []
-    prepared: dict[str, str] = {}
-    if numbers:
-        inputs.append(helper.make_tensor_value_info("numbers", TensorProto.DOUBLE, ["rows", len(numbers)]))
-        prepared |= _numbers(graph, numbers)
-        prepared |= _dates(graph, numbers)
-    if texts:
-        inputs.append(helper.make_tensor_value_info("texts", TensorProto.STRING, ["rows", len(texts)]))
-        prepared |= _texts(graph, texts)
-    features = graph.add("Concat", *(prepared[column.name] for column in model.preparation.columns_), axis=1)
+    columns = [column for column in model.preparation.columns_ if column.is_used]
+    names = {tensor: [c.name for c in columns if c.tensor == tensor] for tensor in ("numbers", "texts")}
+    types = {"numbers": TensorProto.DOUBLE, "texts": TensorProto.STRING}
+    inputs = [
+        helper.make_tensor_value_info(tensor, types[tensor], ["rows", len(own)])
+        for tensor, own in names.items()
+        if own
+    ]
+    features = _prepared(graph, columns)
     graph.rename(_score(graph, model.detector, features), "score")
     made = helper.make_model(
         helper.make_graph(
@@ -69,8 +67,7 @@ def export_onnx(model: TableModel, path: str | Path) -> None:
         ir_version=9,
         producer_name="dplan",
     )
-    names = {"numbers": [column.name for column in numbers], "texts": [column.name for column in texts]}
-    helper.set_model_props(made, {kind: "\n".join(columns) for kind, columns in names.items()})
+    helper.set_model_props(made, {tensor: "\n".join(own) for tensor, own in names.items()})
     onnx.checker.check_model(made)
     with atomic_write(path) as temporary:
         temporary.write_bytes(made.SerializeToString())
@@ -205,92 +202,37 @@ def tree_attributes(trees: Trees, weights: NDArray[np.float64]) -> dict[str, Any
     }
 
 
-def _numbers(graph: Graph, columns: list[Column]) -> dict[str, str]:
-    """Scale all number columns at once, fill in missing values, and split the columns."""
-    factor, shift, span = (np.array(values) for values in zip(*(c.scaling() for c in columns), strict=True))
+def _scaled(graph: Graph, cells: str, columns: Sequence[Column], scalings: Sequence[Scaling]) -> str:
+    """Scale numbers, all columns at once, and fill in missing values."""
+    factor, shift, span = (np.array(values) for values in zip(*scalings, strict=True))
     fill = np.array([column.fill[0] for column in columns])
-    scaled = graph.add("Sub", graph.add("Mul", "numbers", graph.constant(factor)), graph.constant(shift))
+    scaled = graph.add("Sub", graph.add("Mul", cells, graph.constant(factor)), graph.constant(shift))
     scaled = graph.add("Div", scaled, graph.constant(span))
     scaled = graph.add("Clip", scaled, graph.constant(np.array(-LIMIT)), graph.constant(np.array(LIMIT)))
-    filled = graph.add("Where", graph.add("IsNaN", "numbers"), graph.constant(fill), scaled)
-    single = graph.add("Cast", filled, to=1)  # to float32
-    return {column.name: _column(graph, single, j) for j, column in enumerate(columns)}
+    filled = graph.add("Where", graph.add("IsNaN", cells), graph.constant(fill), scaled)
+    return graph.add("Cast", filled, to=1)  # to float32
 
 
-def _dates(graph: Graph, columns: list[Column]) -> dict[str, str]:
-    """Look up the cycles of dates, and scale the time since other dates."""
-    found = {}
-    places = {column.name: j for j, column in enumerate(columns)}
+def _prepared(graph: Graph, columns: Sequence[Column]) -> str:
+    """Add the features of all columns: scaled together where that is all, and by each other column itself."""
+    names = {tensor: [c.name for c in columns if c.tensor == tensor] for tensor in ("numbers", "texts")}
+    of = {column.name: column for column in columns}
+
+    def cell_of(name: str) -> str:
+        tensor = of[name].tensor
+        return _column(graph, tensor, names[tensor].index(name))
+
+    scalings = {column.name: scaling for column in columns if (scaling := column.scaling()) is not None}
+    found: dict[str, str] = {}
+    if scalings:
+        places = np.array([names["numbers"].index(name) for name in scalings], dtype=np.int64)
+        cells = graph.add("Gather", "numbers", graph.constant(places), axis=1)
+        scaled = _scaled(graph, cells, [of[name] for name in scalings], list(scalings.values()))
+        found = {name: _column(graph, scaled, k) for k, name in enumerate(scalings)}
     for column in columns:
-        if not column.parts:
-            continue
-        moments = _column(graph, "numbers", places[column.name])
-        features, at = [], 0
-        for part in column.parts:
-            width, values = (2, moments) if part in CYCLES else (1, moments)
-            if part in CYCLES:
-                known = graph.add(
-                    "Where", graph.add("IsNaN", moments), graph.constant(np.array(0.0)), moments
-                )
-                place = graph.add(
-                    "Cast", graph.add("Squeeze", _position(graph, part, known), graph.second_axis()), to=7
-                )
-                made = graph.add("Gather", graph.constant(POSITIONS[part].T), place, axis=0)
-            else:
-                ends = column.since_range if part == "since" else (column.minimum, column.maximum)
-                if part == "since":
-                    values = graph.add("Sub", moments, _column(graph, "numbers", places[column.since]))
-                factor, shift, span = (graph.constant(np.array(value)) for value in scaling(*ends))
-                scaled = graph.add("Div", graph.add("Sub", graph.add("Mul", values, factor), shift), span)
-                limits = (graph.constant(np.array(limit)) for limit in (-LIMIT, LIMIT))
-                made = graph.add("Cast", graph.add("Clip", scaled, *limits), to=1)
-            fill = graph.constant(np.array([column.fill[at : at + width]], dtype=np.float32))
-            features.append(graph.add("Where", graph.add("IsNaN", values), fill, made))
-            at += width
-        found[column.name] = graph.add("Concat", *features, axis=1)
-    return found
-
-
-def _position(graph: Graph, cycle: str, microseconds: str) -> str:
-    """Add the position of moments in a cycle, as `dplan.columns.cycles.positions` computes it."""
-
-    def number(value: float) -> str:
-        return graph.constant(np.array(float(value)))
-
-    def floored(values: str, by: float) -> str:
-        return graph.add("Floor", graph.add("Div", values, number(by)))
-
-    def less(values: str, by: float, times: str) -> str:
-        return graph.add("Sub", values, graph.add("Mul", number(by), times))
-
-    days = floored(microseconds, 86_400e6)
-    if cycle == "hour":
-        return floored(less(microseconds, 86_400e6, days), 60e6)
-    if cycle == "weekday":
-        from_monday = graph.add("Add", days, number(3))
-        return less(from_monday, 7, floored(from_monday, 7))
-    # The day of the month in the Gregorian calendar, with years that begin in March: eras have 400 years.
-    shifted = graph.add("Add", days, number(719_468))
-    day_of_era = less(shifted, 146_097, floored(shifted, 146_097))
-    leap_free = less(day_of_era, 1, floored(day_of_era, 1_460))
-    leap_free = graph.add("Add", leap_free, floored(day_of_era, 36_524))
-    year = floored(less(leap_free, 1, floored(day_of_era, 146_096)), 365)
-    day_of_year = graph.add("Add", less(less(day_of_era, 365, year), 1, floored(year, 4)), floored(year, 100))
-    month = floored(graph.add("Add", graph.add("Mul", day_of_year, number(5)), number(2)), 153)
-    return less(day_of_year, 1, floored(graph.add("Add", graph.add("Mul", month, number(153)), number(2)), 5))
-
-
-def _texts(graph: Graph, columns: list[Column]) -> dict[str, str]:
-    """One-hot encode text columns; a missing value becomes the fraction of each level."""
-    found = {}
-    empty = graph.constant(np.array([""], dtype=object))
-    for j, column in enumerate(columns):
-        text = _column(graph, "texts", j)
-        levels = graph.constant(np.array([column.levels], dtype=object))
-        hot = graph.add("Cast", graph.add("Equal", text, levels), to=1)
-        shares = graph.constant(np.array([column.fill], dtype=np.float32))
-        found[column.name] = graph.add("Where", graph.add("Equal", text, empty), shares, hot)
-    return found
+        if column.name not in found:
+            found[column.name] = column.onnx(graph, cell_of)
+    return graph.add("Concat", *(found[column.name] for column in columns), axis=1)
 
 
 def _column(graph: Graph, table: str, j: int) -> str:

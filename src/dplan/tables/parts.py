@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
 from dplan._version import __version__
-from dplan.columns.differences import TransformReport
+from dplan.columns.differences import Drift, TransformReport
 from dplan.exceptions import NonFiniteScoreError
 from dplan.persistence.atomic import atomic_write
 from dplan.tables.chunks import Chunk, Conventions
-from dplan.tables.drift import Drift
 from dplan.tables.input import Input
 from dplan.tables.mistakes import OnError, tolerated
 from dplan.tables.model import TableModel
@@ -154,7 +153,7 @@ def score_chunk(model: TableModel, chunk: Chunk, plan: Plan) -> Part:
         scores = model.detector.anomaly_score(prepared) if table.height else np.empty(0)
     except NonFiniteScoreError as error:
         raise NonFiniteScoreError(int(rows[error.row]), error.score) from None
-    drift = Drift.of(model, prepared) if table.height else Drift()
+    drift = model.reference.drift_of(prepared) if table.height else Drift()
     chosen = plan.may_be_explained(scores)
     # Before the scores: if the scores exist, so do these rows.
     if len(chosen):

@@ -16,11 +16,12 @@ import polars as pl
 import polars.selectors as cs
 from numpy.typing import NDArray
 
-from dplan.columns.column import Column, as_fitted
+from dplan.columns import read as read_column
+from dplan.columns.column import Column
 from dplan.columns.conversion import check_values, for_each_column
 from dplan.columns.deciding import Given
-from dplan.columns.meaning import Meaning
 from dplan.columns.preparer import TablePreparer
+from dplan.columns.unused import Unused
 from dplan.tables.chunks import CHUNK_ROWS, Chunk, concatenated
 from dplan.tables.input import Input
 from dplan.tables.mistakes import OnError, tolerated
@@ -63,7 +64,7 @@ class Sample:
     positions: Positions
     n_rows: int
     n_in_groups: dict[int, int]
-    meanings: dict[str, Meaning]
+    meanings: dict[str, Column]
     extremes: pl.DataFrame | None
     mistakes: pl.DataFrame
 
@@ -111,7 +112,7 @@ def read_sample(
     raw, drawn = whole.rows(table.format)
     complete = len(drawn) == whole.n_seen
 
-    def typed(rows: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, Meaning]]:
+    def typed(rows: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, Column]]:
         found, meanings = table.decided(rows.get_columns(), given)
         if on_error != "fail":
             for_each_column(check_values, found.drop(aside, strict=False))
@@ -144,21 +145,21 @@ def read_sample(
     return Sample(rows, positions, n_seen, whole.n_in_groups, meanings, extremes, mistakes)
 
 
-def _counters(rows: pl.DataFrame, positions: Positions, given: Given) -> dict[str, Meaning]:
+def _counters(rows: pl.DataFrame, positions: Positions, given: Given) -> dict[str, Column]:
     """Return the columns that count the rows of the table, which a sample alone does not show."""
-    found = {}
+    found: dict[str, Column] = {}
     for series in rows.select(cs.integer()):
         start = (
             series - pl.Series(positions) if series.null_count() == 0 and series.name not in given else None
         )
         if start is not None and start.min() == start.max():
-            found[series.name] = Meaning("id", why=f"counts the rows from {start[0]}")
+            found[series.name] = Unused(what="id", why=f"counts the rows from {start[0]}")
     return found
 
 
-def _is_read(meaning: Meaning) -> bool:
+def _is_read(meaning: Column) -> bool:
     """Return whether text is converted to something else, so that its range or levels need another reading."""
-    return meaning.is_used and (meaning.kind != "category" or meaning.part != "")
+    return meaning.is_used and not meaning.is_plain_text
 
 
 class _Whole:
@@ -286,7 +287,7 @@ def _extremes(read: Iterator[Chunk], preparer: TablePreparer, on_error: OnError)
         for name in report.unseen:
             new = levels.setdefault(name, set())
             unseen = np.logical_not(X[:, feature_groups == names.index(name)].any(axis=1))
-            read_texts = _as_read(columns[names.index(name)], frame[name]).cast(pl.String)
+            read_texts = read_column(columns[names.index(name)], frame[name]).cast(pl.String)
             texts = pl.DataFrame({"text": read_texts}).with_row_index().filter(unseen)
             for row, text in texts.unique("text", keep="first", maintain_order=True).rows():
                 if text is not None and text not in new and len(new) < _MAX_LEVELS:
@@ -294,9 +295,5 @@ def _extremes(read: Iterator[Chunk], preparer: TablePreparer, on_error: OnError)
                     chosen.add(row)
         if chosen:
             rows = frame[sorted(chosen)]
-            found.append(pl.DataFrame([_as_read(c, rows[c.name]) for c in columns if c.kind != "dropped"]))
+            found.append(pl.DataFrame([read_column(c, rows[c.name]) for c in columns if c.is_used]))
     return pl.concat(found, how="diagonal_relaxed") if found else pl.DataFrame()
-
-
-def _as_read(column: Column, series: pl.Series) -> pl.Series:
-    return series if column.kind == "text" and column.meaning is None else as_fitted(column, series)

@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan.columns.differences import TransformReport
+from dplan.columns.differences import Drift, TransformReport
 from dplan.exceptions import NonFiniteScoreError
 from dplan.persistence.claim import check_new, claimed
 from dplan.tables.assembling import (
@@ -34,7 +34,6 @@ from dplan.tables.assembling import (
     write_output,
 )
 from dplan.tables.chunks import CHUNK_ROWS, n_chunks
-from dplan.tables.drift import Drift
 from dplan.tables.input import Input
 from dplan.tables.mistakes import errors_file
 from dplan.tables.model import TableModel
@@ -171,8 +170,9 @@ def score_table(
         mistakes, errors = write_errors(list(zip(names, parts, strict=True)), plan, output, overwrite)
     n_rows, resumed = sum(part.scored for part in every), sum(part.resumed for part in every)
     differences = reduce(add, (part.report for part in every), TransformReport(0, {}, {})).differences()
-    for column, drift in reduce(add, (part.drift for part in every), Drift()).strong(loaded).items():
-        differences.setdefault(column, f"drift {drift:.2f}")
+    drift = reduce(add, (part.drift for part in every), Drift())
+    for column, distance in loaded.reference.strong(drift).items():
+        differences.setdefault(column, f"drift {distance:.2f}")
     return Outcome(
         n_rows, n_alerts, None if options.budget else threshold, resumed, differences, mistakes, errors
     )

@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 
 from dplan.columns.preparer import TablePreparer
-from dplan.review.pictures import picture, restored
 
 
 @pytest.fixture(scope="module")
@@ -33,28 +32,33 @@ def parts():
     return found
 
 
+def pictured(parts, name, row, *, missing):
+    column, background, own = parts(name, row)
+    return column.picture(background, own, missing=missing)
+
+
 def test_a_date_shows_the_cycle_in_which_it_is_most_unusual(parts):
     column, background, own = parts("paid", 199)
-    found = picture(column, background, own, missing=False)
+    found = column.picture(background, own, missing=False)
     assert found["ends"] == ["00:00", "23:59"]
     assert int(found["at"] * 24) == 3
     assert int(np.argmax(found["bins"])) == 9
-    assert restored(column, own) == "03:10, Sun, day 3"
+    assert column.restored(own) == "03:10, Sun, day 3"
 
 
 def test_a_number_lies_where_its_value_is(parts):
     column, background, own = parts("amount", 199)
-    found = picture(column, background, own, missing=False)
+    found = column.picture(background, own, missing=False)
     assert found["at"] == 1
-    assert found["ends"][1] == restored(column, own) == "5000"
+    assert found["ends"][1] == column.restored(own) == "5000"
     assert found["typical"][1] < 0.05
 
 
 def test_text_and_flags_mark_their_own_level(parts):
-    assert [bar[0] for bar in picture(*parts("card", 199), missing=False)["bars"] if bar[2]] == ["b"]
-    assert [bar[2] for bar in picture(*parts("new", 0), missing=False)["bars"]] == [True, False]
+    assert [bar[0] for bar in pictured(parts, "card", 199, missing=False)["bars"] if bar[2]] == ["b"]
+    assert [bar[2] for bar in pictured(parts, "new", 0, missing=False)["bars"]] == [True, False]
 
 
 def test_a_missing_value_has_no_place(parts):
-    assert picture(*parts("paid", 5), missing=True)["at"] is None
-    assert not any(bar[2] for bar in picture(*parts("new", 199), missing=True)["bars"])
+    assert pictured(parts, "paid", 5, missing=True)["at"] is None
+    assert not any(bar[2] for bar in pictured(parts, "new", 199, missing=True)["bars"])

@@ -1,12 +1,11 @@
-"""A few rows, prepared all numbers at once, against the preparation of a table, column by column."""
+"""Rows without a frame, as requests have them, against the same rows as a table."""
 
 import numpy as np
 import polars as pl
 import pytest
 
-from dplan.columns.few_rows import FewRows
-from dplan.columns.meaning import Meaning
-from dplan.columns.preparer import TablePreparer
+from dplan.columns.flags import Filled
+from dplan.columns.preparer import Cells, TablePreparer
 from dplan.exceptions import CellError
 
 
@@ -34,7 +33,7 @@ def table(n, seed):
 
 @pytest.fixture(scope="module")
 def preparation():
-    return TablePreparer(meanings={"note": Meaning("filled")}).fit(table(500, 0))
+    return TablePreparer(meanings={"note": Filled()}).fit(table(500, 0))
 
 
 def as_sent(frame):
@@ -43,28 +42,40 @@ def as_sent(frame):
     return frame.with_columns(pl.col("day", "paid").cast(pl.String), note)
 
 
-def parts(prepare, sent):
-    numbers = sent.select(pl.col(prepare.numbers).cast(pl.Float64).fill_null(np.nan)).to_numpy()
-    return numbers, {name: sent[name].to_list() for name in prepare.texts}
+def cells(preparation, sent):
+    names = preparation.number_columns
+    numbers = sent.select(pl.col(names).cast(pl.Float64).fill_null(np.nan)).to_numpy()
+    return Cells(numbers, [sent[name].to_list() for name in preparation.text_columns])
 
 
 @pytest.mark.parametrize("n", [1, 2, 50, 1000])
-def test_it_is_the_preparation_of_a_table_to_the_last_bit(n, preparation):
-    prepare, sent = FewRows(preparation), as_sent(table(n, 1))
-    assert prepare.numbers == ["amount", "items", "huge", "new"]
-    assert prepare.texts == ["country", "day", "paid", "note"]
+def test_cells_give_the_features_of_a_table_to_the_last_bit(n, preparation):
+    sent = as_sent(table(n, 1))
+    assert preparation.number_columns == ["amount", "items", "huge", "new"]
+    assert preparation.text_columns == ["country", "day", "paid", "note"]
     expected = preparation.transform(sent)
-    assert (prepare(*parts(prepare, sent)) == expected).all()
+    assert (preparation.transform_cells(cells(preparation, sent)) == expected).all()
     assert (preparation.transform(sent.with_columns(pl.col("items").cast(pl.Int16))) == expected).all()
 
 
 def test_what_cannot_be_read_is_named(preparation):
-    prepare, sent = FewRows(preparation), as_sent(table(3, 2))
-    numbers, texts = parts(prepare, sent)
+    found = cells(preparation, as_sent(table(3, 2)))
+    texts = [found.texts[0], [None, "soon", None], *found.texts[2:]]
     with pytest.raises(CellError, match="soon") as caught:
-        prepare(numbers, {**texts, "day": [None, "soon", None]})
+        preparation.transform_cells(found._replace(texts=texts))
     assert (caught.value.column, caught.value.row) == ("day", 1)
-    numbers[2, 1] = -np.inf
+    found.numbers[2, 1] = -np.inf
     with pytest.raises(CellError, match="not finite") as caught:
-        prepare(numbers, texts)
+        preparation.transform_cells(found)
     assert (caught.value.column, caught.value.row) == ("items", 2)
+
+
+def test_the_kernel_scales_as_the_written_steps_do(preparation):
+    sent = as_sent(table(1000, 4))
+    features, numbers = preparation.transform(sent), cells(preparation, sent).numbers
+    names = preparation.get_feature_names_out().tolist()
+    columns = {column.name: column for column in preparation.columns_}
+    for name, values in zip(preparation.number_columns, numbers.T, strict=True):
+        scaled = columns[name].scaling().apply(values)
+        expected = np.where(np.isnan(values), columns[name].fill[0], scaled).astype(np.float32)
+        assert (features[:, names.index(name)] == expected).all()
