@@ -32,10 +32,11 @@ CONSTANT = """
 import sys
 from dplan.cli.main import main
 from dplan.serving import app
-from dplan.serving.gate import json_response
+from dplan.serving.protocols import json_response
+from dplan.web import receive_body
 
 async def answer(self, request, *_, **__):
-    await app._body(request, self.limits)
+    await receive_body(request, self.limits.body, self.limits.seconds)
     return json_response({"model": "m", "digest": "0" * 64, "score": [0.5], "percentile": [99.5], "alert": [True]})
 
 app.Service._answer = answer

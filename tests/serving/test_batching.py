@@ -9,18 +9,20 @@ import polars as pl
 import pytest
 
 from dplan import LogisticBaseline
-from dplan.serving.batching import Batcher
-from dplan.serving.rows import Layout
+from dplan.serving.models import Batcher
+from dplan.serving.rows import RequestReader
 from dplan.tables import fit_table, from_table
 
 
 @pytest.fixture(scope="module")
-def layout():
+def reader():
     table = pl.DataFrame({"amount": [*range(100), 900, 950], "fraud": [0] * 100 + [1, 1]})
-    return Layout(fit_table(from_table(table, label="fraud"), LogisticBaseline(), estimate=False), 10_000)
+    return RequestReader(
+        fit_table(from_table(table, label="fraud"), LogisticBaseline(), estimate=False), 10_000
+    )
 
 
-def scored(layout, sizes, before=lambda: None):
+def scored(reader, sizes, before=lambda: None):
     """Score requests of these sizes, and check their scores; return the sizes of the requests in each batch."""
     batches = []
 
@@ -35,12 +37,12 @@ def scored(layout, sizes, before=lambda: None):
     async def ask(batcher, number, size):
         await asyncio.sleep(number % 3 * 0.001)
         amounts = [1000 * number + row for row in range(size)]
-        found = await batcher.score(layout.read({"amount": amounts}))
-        assert found.score.tolist() == layout.model.score(pl.DataFrame({"amount": amounts})).tolist()
+        found = await batcher.score(reader.read({"amount": amounts}))
+        assert found.score.tolist() == reader.model.score(pl.DataFrame({"amount": amounts})).tolist()
 
     async def everything(pool):
         batcher = Batcher(
-            layout, pool, 10**9, lambda results: batches.append([len(one.score) for one in results])
+            reader, pool, 10**9, lambda results: batches.append([len(one.score) for one in results])
         )
         async with asyncio.timeout(60):
             await asyncio.gather(*(ask(batcher, number, size) for number, size in enumerate(sizes)))
@@ -51,17 +53,17 @@ def scored(layout, sizes, before=lambda: None):
     return batches
 
 
-def test_small_requests_wait_for_one_batch(layout):
+def test_small_requests_wait_for_one_batch(reader):
     never = threading.Event()
-    batches = scored(layout, [1] * 60, lambda: never.wait(0.05))
+    batches = scored(reader, [1] * 60, lambda: never.wait(0.05))
     assert sum(map(sum, batches)) == 60
     assert len(batches) <= 5
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_every_request_is_answered(seed, layout):
+def test_every_request_is_answered(seed, reader):
     rng = random.Random(seed)
     sizes = [rng.choice([1, 1, 1, 50, 400, 999, 1000, 1001, 3000]) for _ in range(80)]
-    batches = scored(layout, sizes)
+    batches = scored(reader, sizes)
     assert sorted(size for batch in batches for size in batch) == sorted(sizes)
     assert all(len(batch) == 1 or sum(batch) <= 10_000 for batch in batches)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 
 from dplan.serving import protocols
-from dplan.serving.rows import Layout
+from dplan.serving.rows import RequestReader
 from tests.serving.bodies import by_column, tensors
 
 
@@ -46,7 +46,7 @@ BODIES = {
 @pytest.mark.parametrize("path", BODIES)
 def test_made_up_requests_get_a_score_or_a_reason(path, mode, n, document, serving, model):
     counts = dict.fromkeys(("scored", "refused"), 0)
-    layout = Layout(model, 10_000)
+    reader = RequestReader(model, 10_000)
 
     @settings(
         max_examples=n, deadline=None, database=None, derandomize=True, phases=[Phase.generate],
@@ -58,7 +58,7 @@ def test_made_up_requests_get_a_score_or_a_reason(path, mode, n, document, servi
         if response.status_code == 200:
             # More is accepted than the document says, such as numbers as text, but only what the model can read.
             body = response.request.body
-            rows = layout.read(
+            rows = reader.read(
                 BODIES[path](protocols.json_of(body if isinstance(body, bytes) else body.encode()))
             )
             assert rows.height > 0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dplan import LogisticBaseline
 from dplan.serving import protocols
-from dplan.serving.rows import Layout
+from dplan.serving.rows import RequestReader
 from dplan.serving.scoring import score
 from dplan.tables import fit_table, from_table
 from dplan.tables.input import Input
@@ -45,9 +45,9 @@ def test_requests_together_have_the_scores_of_a_file(messy):
         for urgent in (True, None)
         for note in ("call", None)
     ]
-    layout = Layout(TableModel.load(messy / "m.dplan"), 100)
-    requests = [layout.read([row]) for row in rows]
-    found = [float(one.score[0]) for one in score(layout, requests)]
+    reader = RequestReader(TableModel.load(messy / "m.dplan"), 100)
+    requests = [reader.read([row]) for row in rows]
+    found = [float(one.score[0]) for one in score(reader, requests)]
     for row, together in zip(rows, found, strict=True):
         (messy / "row.jsonl").write_text(json.dumps(row))
         score_table(
@@ -75,21 +75,21 @@ CELLS = st.one_of(
 )
 
 
-def outcome(layout, body, decoder):
+def outcome(reader, body, decoder):
     """What a request is read as, or the error."""
     try:
-        rows = layout.read(protocols.plain(protocols.json_of(body, decoder)))
+        rows = reader.read(protocols.plain(protocols.json_of(body, decoder)))
     except ValueError as error:
         return type(error), str(error)
     return rows.height, rows.numbers.tobytes(), rows.texts, rows.alone is None
 
 
 def test_ordinary_records_are_parsed_to_their_types_at_once(model):
-    layout = Layout(model, 100)
+    reader = RequestReader(model, 100)
     for row in (ROW, {**ROW, "amount": None, "day": None}, {k: v for k, v in ROW.items() if k != "payment"}):
         for body in ([row, ROW], {"rows": [row]}):
-            assert layout.decoder.decode(json.dumps(body)) is not None
-            rows = layout.read(protocols.plain(protocols.json_of(json.dumps(body).encode(), layout.decoder)))
+            assert reader.decoder.decode(json.dumps(body)) is not None
+            rows = reader.read(protocols.plain(protocols.json_of(json.dumps(body).encode(), reader.decoder)))
             assert rows.alone is None
 
 
@@ -97,7 +97,7 @@ def test_ordinary_records_are_parsed_to_their_types_at_once(model):
 @given(data=st.data())
 def test_records_parsed_to_types_are_what_any_json_parser_reads(data, model):
     """Values of other types, missing and extra columns, columns given twice, and what is not JSON."""
-    layout = Layout(model, 100)
+    reader = RequestReader(model, 100)
     names = st.sampled_from([*ROW, "other", 'quo"te'])
     rows = []
     for _ in range(data.draw(st.integers(0, 3))):
@@ -113,14 +113,16 @@ def test_records_parsed_to_types_are_what_any_json_parser_reads(data, model):
             + data.draw(st.sampled_from([b"", b"\xff", b"\\", b'"', b",", b"[["]))
             + body[place + 1 :]
         )
-    assert outcome(layout, body, layout.decoder) == outcome(layout, body, None)
+    assert outcome(reader, body, reader.decoder) == outcome(reader, body, None)
 
 
 def test_a_column_name_may_have_any_character():
     name = 'say "yes"\\\n'
     table = pl.DataFrame({name: [*range(100), 900, 950], "b": [1.0, 2.0] * 51, "fraud": [0] * 100 + [1, 1]})
-    layout = Layout(fit_table(from_table(table, label="fraud"), LogisticBaseline(), estimate=False), 10)
+    reader = RequestReader(
+        fit_table(from_table(table, label="fraud"), LogisticBaseline(), estimate=False), 10
+    )
     body = json.dumps([{name: 7, "b": 1}]).encode()
-    assert layout.read(protocols.plain(protocols.json_of(body, layout.decoder))).numbers.tolist() == [
+    assert reader.read(protocols.plain(protocols.json_of(body, reader.decoder))).numbers.tolist() == [
         [7.0, 1.0]
     ]

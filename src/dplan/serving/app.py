@@ -21,11 +21,10 @@ from starlette.types import ASGIApp
 
 from dplan._version import __version__
 from dplan.serving import openapi, protocols
-from dplan.serving.batching import QueueFullError
-from dplan.serving.gate import DISCONNECTED, Gate, error_response, json_response, log
-from dplan.serving.metrics import Metrics
-from dplan.serving.models import Limits, Models, Served
-from dplan.serving.rows import Rows, Table, TooManyRowsError
+from dplan.serving.metrics import DISCONNECTED, Metrics, RequestLog, log
+from dplan.serving.models import Limits, Models, QueueFullError, Served
+from dplan.serving.protocols import error_response, json_response
+from dplan.serving.rows import JsonTable, RequestRows, TooManyRowsError
 from dplan.serving.scoring import INVALID, Scored, explain, score
 from dplan.web import Bearer, Guard, receive_body
 
@@ -83,15 +82,15 @@ class Service:
             error_response,
             hosts=() if local else None,
         )
-        self.app: ASGIApp = Gate(guard, self._metrics.answered)
+        self.app: ASGIApp = RequestLog(guard, self._metrics.answered)
 
     def refresh(self) -> None:
         """Load models that are new or were replaced."""
-        for change in self.models.refresh():
-            self._metrics.changed(change.event)
-            fields = {"model": change.name, "digest": change.digest, "error": change.error}
-            level = log.warning if change.error else log.info
-            level(change.event, extra={"fields": {key: text for key, text in fields.items() if text}})
+        for event in self.models.refresh():
+            self._metrics.changed(event.event)
+            fields = {"model": event.name, "digest": event.digest, "error": event.error}
+            level = log.warning if event.error else log.info
+            level(event.event, extra={"fields": {key: text for key, text in fields.items() if text}})
 
     def _routes(self) -> list[Route]:
         post, v2 = ["POST"], "/v2/models/{name}"
@@ -151,7 +150,7 @@ class Service:
             return error_response(415, "binary tensors are not supported; send the data as JSON")
         tensors: list[protocols.Tensors] = []
 
-        def read(body: Any) -> Table:
+        def read(body: Any) -> JsonTable:
             tensors.append(protocols.Tensors(body))
             return tensors[0].table
 
@@ -206,7 +205,7 @@ class Service:
     async def _answer(
         self,
         request: Request,
-        read: Callable[[Any], Table],
+        read: Callable[[Any], JsonTable],
         response: Callable[[Served, Scored], dict[str, Any]],
         *,
         explained: bool = False,
@@ -214,17 +213,17 @@ class Service:
     ) -> Response:
         """Score the rows of a request."""
         served = self._served(request)
-        layout, note = served.batcher.layout, request.scope["dplan"]
+        reader, note = served.batcher.reader, request.scope["dplan"]
         note.model = served.name
 
         content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
-        def rows_of(body: bytes) -> Rows:
+        def rows_of(body: bytes) -> RequestRows:
             if csv and content_type == "text/csv":
-                rows = layout.read_csv(body)
+                rows = reader.read_csv(body)
             else:
-                decoder = layout.decoder if csv and not explained else None
-                rows = layout.read(read(protocols.json_of(body, decoder, or_csv=csv)), exactly=explained)
+                decoder = reader.decoder if csv and not explained else None
+                rows = reader.read(read(protocols.json_of(body, decoder, or_csv=csv)), exactly=explained)
             note.rows = rows.height
             return rows
 
@@ -248,7 +247,7 @@ class Service:
         return json_response(response(served, found))
 
     async def _large(
-        self, served: Served, body: bytes, rows_of: Callable[[bytes], Rows], explained: bool
+        self, served: Served, body: bytes, rows_of: Callable[[bytes], RequestRows], explained: bool
     ) -> Scored:
         """Parse and score a request in one of the threads for large ones."""
         if self._bytes_waiting and self._bytes_waiting + len(body) > _WAITING * self.limits.body:
@@ -258,7 +257,7 @@ class Service:
         try:
             if explained:
                 return await self._explain(served, await run(rows_of, body))
-            (found,) = await run(lambda: score(served.batcher.layout, [rows_of(body)]))
+            (found,) = await run(lambda: score(served.batcher.reader, [rows_of(body)]))
         finally:
             self._bytes_waiting -= len(body)
         if isinstance(found, Exception):
@@ -266,7 +265,7 @@ class Service:
         self._metrics.scored(served.name, [found])
         return found
 
-    async def _explain(self, served: Served, rows: Rows) -> Scored:
+    async def _explain(self, served: Served, rows: RequestRows) -> Scored:
         """Explain rows in a thread of their own, because that takes long; scoring goes on."""
         if rows.height > self.limits.explained:
             raise TooManyRowsError(
@@ -278,7 +277,7 @@ class Service:
         self._rows_explaining += rows.height
         try:
             loop = asyncio.get_running_loop()
-            found = await loop.run_in_executor(self._explaining, explain, served.batcher.layout, rows)
+            found = await loop.run_in_executor(self._explaining, explain, served.batcher.reader, rows)
             self._metrics.scored(served.name, [found])
             return found
         finally:

@@ -1,20 +1,28 @@
-"""Metrics for Prometheus."""
+"""What is measured: metrics for Prometheus, and one log line for each request."""
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dplan.serving.batching import Results
-from dplan.serving.models import Served
+from dplan.serving.models import Results, Served
 from dplan.serving.scoring import Scored
 
-__all__ = ["Metrics"]
+__all__ = ["DISCONNECTED", "Metrics", "RequestLog", "RequestNote", "log"]
+
+log = logging.getLogger("dplan.serving")
+
+DISCONNECTED = 499  # the status that nginx logs if a client leaves before it is answered
+
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _ROWS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
@@ -108,3 +116,63 @@ class _Models(Collector):
             buckets = [(str(edge), n) for edge, n in zip(_PERCENTILES, below, strict=True)]
             found.add_metric([name], [*buckets, ("+Inf", below[-1])], total)
         yield from (info, waiting, found)
+
+
+@dataclass
+class RequestNote:
+    """What an endpoint notes about a request, for the log: the model and the number of rows."""
+
+    model: str = ""
+    rows: int = 0
+
+
+class RequestLog:
+    """Times every request, and writes one log line about it, without the contents of rows.
+
+    Parameters
+    ----------
+    app : ASGI application
+        The application behind it.
+    answered : callable
+        Called with endpoint, status and seconds of each request.
+    """
+
+    def __init__(self, app: ASGIApp, answered: Callable[[str, int, float], object]) -> None:
+        self._app, self._answered = app, answered
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        note = scope["dplan"] = RequestNote()
+        status = DISCONNECTED
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noting)
+        except Exception as error:  # a bug; the application has answered with 500
+            # Without the message, which could contain values of rows.
+            log.error("error", extra={"fields": {"error": type(error).__name__, "at": _place(error)}})
+        finally:
+            seconds = time.perf_counter() - started
+            endpoint = getattr(scope.get("endpoint"), "__name__", "other")
+            self._answered(endpoint, status, seconds)
+            if log.isEnabledFor(logging.INFO):
+                fields = {"endpoint": endpoint, "status": status, "ms": round(seconds * 1e3, 2)}
+                if note.model:
+                    fields |= {"model": note.model, "rows": note.rows}
+                log.info("request", extra={"fields": fields})
+
+
+def _place(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "" if trace is None else f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"

@@ -1,9 +1,11 @@
-"""The models that are served: loaded from a file or folder, and again when a file is replaced."""
+"""The models that are served: loaded from a file or folder, and again when a file is replaced; batches of requests."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
@@ -12,13 +14,20 @@ from pathlib import Path
 from dplan.exceptions import ModelFileError
 from dplan.explain.explanation import effects
 from dplan.persistence.atomic import file_state
-from dplan.serving.batching import Batcher, Results
-from dplan.serving.rows import Layout
+from dplan.serving.rows import RequestReader, RequestRows
+from dplan.serving.scoring import Scored, score
 from dplan.tables.model import TableModel
 
-__all__ = ["Change", "Limits", "Models", "Served"]
+__all__ = ["Batcher", "Limits", "ModelEvent", "Models", "QueueFullError", "Results", "Served"]
 
 _WARM_UP = 64  # rows: compiles kernels, or loads them from the cache
+_BATCH_ROWS = 10_000
+
+Results = Sequence[Scored | Exception]
+
+
+class QueueFullError(Exception):
+    """More rows are waiting than the queue may hold."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,71 @@ class Limits:
     seconds: float = 30.0
 
 
+class Batcher:
+    """Scores the rows of requests for one model, those that wait together in one batch.
+
+    While a batch is scored, requests wait; then all that wait are the next batch. An idle server scores a request at
+    once, and a busy one scores many small requests in the time of one. Large requests gain nothing from that, and go
+    another way.
+
+    Parameters
+    ----------
+    reader : RequestReader
+        Reads rows for the model.
+    pool : Executor
+        Where batches are scored, one at a time.
+    max_waiting : int
+        Rows that may wait; more are refused.
+    observe : callable
+        Called with the results of each batch.
+    """
+
+    def __init__(
+        self, reader: RequestReader, pool: Executor, max_waiting: int, observe: Callable[[Results], object]
+    ) -> None:
+        self.reader = reader
+        self.rows_waiting = 0
+        self._pool, self._max_waiting, self._observe = pool, max_waiting, observe
+        self._waiting: deque[tuple[RequestRows, asyncio.Future[Scored]]] = deque()
+        self._running: asyncio.Task[None] | None = None
+
+    async def score(self, rows: RequestRows) -> Scored:
+        """Score rows, together with others that wait; raise QueueFullError if too many do."""
+        if self._waiting and self.rows_waiting + rows.height > self._max_waiting:
+            raise QueueFullError
+        future: asyncio.Future[Scored] = asyncio.get_running_loop().create_future()
+        self._waiting.append((rows, future))
+        self.rows_waiting += rows.height
+        if self._running is None:
+            self._running = asyncio.create_task(self._run())
+        return await future
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            batch = [self._waiting.popleft()]
+            n_rows = batch[0][0].height
+            while self._waiting and n_rows + self._waiting[0][0].height <= _BATCH_ROWS:
+                batch.append(self._waiting.popleft())
+                n_rows += batch[-1][0].height
+            self.rows_waiting -= n_rows
+            try:
+                results = await loop.run_in_executor(
+                    self._pool, score, self.reader, [rows for rows, _ in batch]
+                )
+            except Exception as error:  # a bug: the requests fail, later ones are served
+                results = [error] * len(batch)
+            self._observe(results)
+            for (_, future), result in zip(batch, results, strict=True):
+                if future.done():  # its client has left
+                    continue
+                if isinstance(result, Exception):
+                    future.set_exception(result)
+                else:
+                    future.set_result(result)
+        self._running = None
+
+
 @dataclass(frozen=True, eq=False)
 class Served:
     """One version of a model: name, digest of its file, and how it scores requests."""
@@ -60,7 +134,7 @@ class Served:
 
 
 @dataclass(frozen=True)
-class Change:
+class ModelEvent:
     """A model that was loaded, removed or, with an error, kept as it was."""
 
     name: str
@@ -98,7 +172,7 @@ class Models:
         paths = sorted(self._source.glob("*.dplan")) if folder else [self._source]
         return {path.stem: path for path in paths if not path.name.startswith(".")}
 
-    def refresh(self) -> Iterator[Change]:
+    def refresh(self) -> Iterator[ModelEvent]:
         """Load files that are new or were replaced, and yield what changed. A damaged file leaves the old model."""
         files = self.files()
         for name, path in files.items():
@@ -112,24 +186,24 @@ class Models:
                 continue
             except (ModelFileError, OSError) as error:
                 self.problems[name] = f"{path.name}: {error}"
-                yield Change(name, "model not loaded", error=str(error))
+                yield ModelEvent(name, "model not loaded", error=str(error))
                 continue
             self.problems.pop(name, None)
             old = self.current.get(name)
             if old is None or old.digest != served.digest:
                 self.current = {**self.current, name: served}
-                yield Change(name, "model loaded" if old is None else "model replaced", served.digest)
+                yield ModelEvent(name, "model loaded" if old is None else "model replaced", served.digest)
         if self._source.is_dir():
             for name in self.current.keys() - files.keys():
                 self.current = {other: served for other, served in self.current.items() if other != name}
                 del self._states[name]
-                yield Change(name, "model removed")
+                yield ModelEvent(name, "model removed")
 
     def _load(self, name: str, content: bytes) -> Served:
         model = TableModel.load(content)
         rows = model.background[:_WARM_UP]
         model.detector.anomaly_score(rows)
         effects(model.detector, rows[:1], model.background)
-        layout, observe = Layout(model, self._limits.rows), partial(self._observe, name)
-        batcher = Batcher(layout, self._pool, self._limits.waiting, observe)
+        reader, observe = RequestReader(model, self._limits.rows), partial(self._observe, name)
+        batcher = Batcher(reader, self._pool, self._limits.waiting, observe)
         return Served(name, hashlib.sha256(content).hexdigest(), model, batcher)

@@ -8,9 +8,10 @@ from typing import Any, NoReturn
 
 import msgspec
 import orjson
+from starlette.responses import Response
 
 from dplan.serving.models import Served
-from dplan.serving.rows import Table
+from dplan.serving.rows import JsonTable
 from dplan.serving.scoring import Scored
 from dplan.text import shown
 
@@ -19,8 +20,10 @@ __all__ = [
     "Tensors",
     "as_invocation",
     "as_scores",
+    "error_response",
     "invocation",
     "json_of",
+    "json_response",
     "plain",
 ]
 
@@ -33,6 +36,18 @@ _OUTPUTS = {"score": "FP64", "percentile": "FP64", "alert": "BOOL"}
 
 class MalformedError(ValueError):
     """A request does not have the form of its protocol."""
+
+
+def json_response(content: object, status: int = 200) -> Response:
+    """Return a response with JSON; arrays are written with the digits that read back to the same bits."""
+    return Response(
+        orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY), status, None, "application/json"
+    )
+
+
+def error_response(status: int, message: str) -> Response:
+    """Return a response with an error message."""
+    return json_response({"error": message}, status)
 
 
 def json_of(body: bytes, decoder: msgspec.json.Decoder[Any] | None = None, *, or_csv: bool = True) -> Any:
@@ -59,7 +74,7 @@ def json_of(body: bytes, decoder: msgspec.json.Decoder[Any] | None = None, *, or
         raise MalformedError(message) from None
 
 
-def plain(body: Any) -> Table:
+def plain(body: Any) -> JsonTable:
     """Return the rows of a request to /score or /explain.
 
     Examples
@@ -88,7 +103,7 @@ def as_scores(served: Served, found: Scored) -> dict[str, Any]:
     return result if found.reasons is None else {**result, "reasons": found.reasons}
 
 
-def invocation(body: Any) -> Table:
+def invocation(body: Any) -> JsonTable:
     """Return the rows of a request to /invocations.
 
     Examples

@@ -30,14 +30,14 @@ from dplan.tables.input import Input
 from dplan.tables.model import TableModel
 from dplan.text import shown
 
-__all__ = ["Layout", "Rows", "Table"]
+__all__ = ["JsonTable", "RequestReader", "RequestRows", "TooManyRowsError"]
 
 # The rows of a request as JSON values: records, or columns by name.
-Table = Sequence[Any] | Mapping[str, Any]
+JsonTable = Sequence[Any] | Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Rows:
+class RequestRows:
     """The rows of one request.
 
     Attributes
@@ -58,8 +58,8 @@ class Rows:
     alone: Chunk | None = None
 
 
-class Layout:
-    """How rows are read for one model.
+class RequestReader:
+    """Reads the rows of requests for one model.
 
     Parameters
     ----------
@@ -78,11 +78,11 @@ class Layout:
     >>> from dplan import LogisticBaseline
     >>> from dplan.tables import fit_table, from_table
     >>> table = pl.DataFrame({"amount": [*range(100), 900, 950], "fraud": [0] * 100 + [1, 1]})
-    >>> layout = Layout(fit_table(from_table(table, label="fraud"), LogisticBaseline()), max_rows=10)
-    >>> one, two = layout.read([{"amount": 10}]), layout.read({"amount": [920, None]})
-    >>> layout.prepared([one, two]).shape
+    >>> reader = RequestReader(fit_table(from_table(table, label="fraud"), LogisticBaseline()), max_rows=10)
+    >>> one, two = reader.read([{"amount": 10}]), reader.read({"amount": [920, None]})
+    >>> reader.prepared([one, two]).shape
     (3, 1)
-    >>> layout.read(layout.decoder.decode(b'[{"amount": 10}]')).numbers.tolist()
+    >>> reader.read(reader.decoder.decode(b'[{"amount": 10}]')).numbers.tolist()
     [[10.0]]
     """
 
@@ -94,7 +94,7 @@ class Layout:
         self._cells_of = _getter([*self._numbers, *self._texts, *dropped])
         self.decoder = _decoder(self._numbers, self._texts, dropped, model.not_read)
 
-    def read(self, table: Table, *, exactly: bool = False) -> Rows:
+    def read(self, table: JsonTable, *, exactly: bool = False) -> RequestRows:
         """Read rows given as JSON values.
 
         Parameters
@@ -106,7 +106,7 @@ class Layout:
 
         Returns
         -------
-        Rows
+        RequestRows
             The rows.
         """
         if isinstance(table, Mapping):
@@ -120,7 +120,7 @@ class Layout:
         found = None if exactly else self._plain_records(table)
         return self._as_json_lines(table) if found is None else found
 
-    def read_csv(self, body: bytes) -> Rows:
+    def read_csv(self, body: bytes) -> RequestRows:
         """Read the rows of a CSV with a header, as ``dplan score`` does."""
         # In pieces, because a body of a few megabytes can have millions of rows.
         pieces = list(Input(io.BytesIO(body)).like(self.model).chunks(self.max_rows))
@@ -131,7 +131,7 @@ class Layout:
         self.model.check_columns(table.columns)
         return _alone(Chunk(lambda: table, pieces[0].place), table.height)
 
-    def prepared(self, parts: Sequence[Rows]) -> Floats:
+    def prepared(self, parts: Sequence[RequestRows]) -> Floats:
         """Return the rows of several requests as features."""
         numbers = parts[0].numbers if len(parts) == 1 else np.concatenate([rows.numbers for rows in parts])
         texts = [list(chain.from_iterable(rows.texts[j] for rows in parts)) for j in range(len(self._texts))]
@@ -145,7 +145,7 @@ class Layout:
                 f"the request has more than {self.max_rows:,} rows; split it, or raise --max-rows"
             )
 
-    def _plain_records(self, records: Sequence[Any]) -> Rows | None:
+    def _plain_records(self, records: Sequence[Any]) -> RequestRows | None:
         """Read records that have all columns, with values of the expected types; None for others."""
         cells_of = msgspec.structs.astuple if isinstance(records[0], msgspec.Struct) else self._cells_of
         height, n, end = len(records), len(self._numbers), len(self._numbers) + len(self._texts)
@@ -156,12 +156,12 @@ class Layout:
         except (KeyError, TypeError):
             return None
 
-    def _plain_columns(self, columns: Mapping[str, Any], height: int) -> Rows | None:
+    def _plain_columns(self, columns: Mapping[str, Any], height: int) -> RequestRows | None:
         self.model.check_columns(list(columns))
         numbers = _floats((columns[name] for name in self._numbers), (len(self._numbers), height))
         return _plain(height, None if numbers is None else numbers.T, [columns[name] for name in self._texts])
 
-    def _as_json_lines(self, records: Sequence[Any]) -> Rows:
+    def _as_json_lines(self, records: Sequence[Any]) -> RequestRows:
         for row, record in enumerate(records):
             if not isinstance(record, dict):
                 raise ValueError(f"row {row + 1} is {_kind(record)}, expected an object with the columns")
@@ -179,8 +179,8 @@ class TooManyRowsError(ValueError):
     """A request has more rows than allowed."""
 
 
-def _alone(chunk: Chunk, height: int) -> Rows:
-    return Rows(height, np.empty((0, 0)), [], chunk)
+def _alone(chunk: Chunk, height: int) -> RequestRows:
+    return RequestRows(height, np.empty((0, 0)), [], chunk)
 
 
 def _decoder(
@@ -201,10 +201,12 @@ def _decoder(
     return msgspec.json.Decoder(list[row] | dict[str, list[row]])  # type: ignore[valid-type]
 
 
-def _plain(height: int, numbers: NDArray[np.float64] | None, texts: list[list[str | None]]) -> Rows | None:
+def _plain(
+    height: int, numbers: NDArray[np.float64] | None, texts: list[list[str | None]]
+) -> RequestRows | None:
     """Return rows whose numbers are numbers and whose texts are texts; None for others."""
     are_texts = {str, type(None)}.issuperset(map(type, chain.from_iterable(texts)))
-    return None if numbers is None or not are_texts else Rows(height, numbers, texts)
+    return None if numbers is None or not are_texts else RequestRows(height, numbers, texts)
 
 
 def _floats(lists: Iterable[Sequence[Any]], shape: tuple[int, int]) -> NDArray[np.float64] | None:

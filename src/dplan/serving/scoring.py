@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan.exceptions import CellError, NonFiniteScoreError
-from dplan.serving.rows import Layout, Rows
+from dplan.serving.rows import RequestReader, RequestRows
 
 __all__ = ["INVALID", "Scored", "explain", "score"]
 
@@ -30,13 +30,13 @@ class Scored:
     reasons: list[str] | None = None
 
 
-def score(layout: Layout, requests: Sequence[Rows]) -> list[Scored | Exception]:
+def score(reader: RequestReader, requests: Sequence[RequestRows]) -> list[Scored | Exception]:
     """Score the rows of requests; for a request with invalid rows, return the error."""
     results: list[Scored | Exception] = [ValueError()] * len(requests)
     for place, rows in enumerate(requests):
         if rows.alone is not None:
             try:
-                results[place] = _alone(layout, rows)[0]
+                results[place] = _alone(reader, rows)[0]
             except INVALID as error:
                 results[place] = error
     places = [place for place, rows in enumerate(requests) if rows.alone is None]
@@ -44,7 +44,7 @@ def score(layout: Layout, requests: Sequence[Rows]) -> list[Scored | Exception]:
         parts = [requests[place] for place in places]
         ends = list(accumulate(rows.height for rows in parts))
         try:
-            found = _scored(layout, layout.model.detector.anomaly_score(layout.prepared(parts)))
+            found = _scored(reader, reader.model.detector.anomaly_score(reader.prepared(parts)))
         except (CellError, NonFiniteScoreError) as error:  # leave out the request with this row
             owner = bisect_right(ends, error.row)
             results[places.pop(owner)] = _renumbered(error, ends[owner] - parts[owner].height)
@@ -53,7 +53,7 @@ def score(layout: Layout, requests: Sequence[Rows]) -> list[Scored | Exception]:
                 results[places[0]] = error
                 break
             for place in places:  # as no row is named, each is tried alone
-                (results[place],) = score(layout, [requests[place]])
+                (results[place],) = score(reader, [requests[place]])
             break
         else:
             for place, end, rows in zip(places, ends, parts, strict=True):
@@ -63,22 +63,22 @@ def score(layout: Layout, requests: Sequence[Rows]) -> list[Scored | Exception]:
     return results
 
 
-def explain(layout: Layout, rows: Rows) -> Scored:
+def explain(reader: RequestReader, rows: RequestRows) -> Scored:
     """Score the rows of one request and give the reasons for each row."""
-    found, table = _alone(layout, rows)
-    return replace(found, reasons=layout.model.reasons(table))
+    found, table = _alone(reader, rows)
+    return replace(found, reasons=reader.model.reasons(table))
 
 
-def _alone(layout: Layout, rows: Rows) -> tuple[Scored, pl.DataFrame]:
+def _alone(reader: RequestReader, rows: RequestRows) -> tuple[Scored, pl.DataFrame]:
     """Score rows that cannot be put together with others; return their table too."""
     assert rows.alone is not None
     table = rows.alone()
     with rows.alone.located():
-        return _scored(layout, layout.model.score(table)), table
+        return _scored(reader, reader.model.score(table)), table
 
 
-def _scored(layout: Layout, scores: NDArray[np.float64]) -> Scored:
-    return Scored(scores, layout.model.percentile(scores), scores >= layout.model.threshold)
+def _scored(reader: RequestReader, scores: NDArray[np.float64]) -> Scored:
+    return Scored(scores, reader.model.percentile(scores), scores >= reader.model.threshold)
 
 
 def _renumbered(error: CellError | NonFiniteScoreError, before: int) -> Exception:

@@ -6,12 +6,15 @@ import gc
 import logging
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import orjson
 import uvicorn
 
 from dplan.serving.app import Service
-from dplan.serving.gate import JsonFormatter, log
+from dplan.serving.metrics import log
 from dplan.serving.models import Limits
 from dplan.web import is_loopback, listen
 
@@ -83,9 +86,20 @@ def serve(
     log.info("stopped")
 
 
+class _JsonFormatter(logging.Formatter):
+    """Formats each log record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        fields: dict[str, Any] = getattr(record, "fields", {})
+        entry = {"time": moment, "level": record.levelname.lower(), "event": record.getMessage(), **fields}
+        return orjson.dumps(entry).decode()
+
+
 def _log_to_stderr(quiet: bool) -> None:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter())
+    handler.setFormatter(_JsonFormatter())
     for name, level in (
         ("dplan.serving", logging.WARNING if quiet else logging.INFO),
         ("uvicorn", logging.WARNING),
