@@ -52,9 +52,14 @@ def test_the_list_is_a_copy():
     assert dplan.list_detectors()
 
 
-def test_listing_imports_no_detector():
-    code = (
-        "import sys, dplan; dplan.list_detectors(); print('sklearn' in sys.modules, 'numba' in sys.modules)"
-    )
+@pytest.mark.parametrize(
+    "listing",
+    [
+        "import dplan; dplan.list_detectors()",
+        "from dplan.cli.main import main; main(['detectors'], standalone_mode=False)",
+    ],
+)
+def test_listing_imports_no_detector(listing):
+    code = f"import sys; {listing}; print(*{{'sklearn', 'numba'}} & set(sys.modules), file=sys.stderr)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.split() == ["False", "False"]
+    assert not run.stderr.split()

@@ -64,8 +64,6 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         If non-zero, print one line per {round_name}, or log it if the logger "dplan" is set up.
     """
 
-    title = ""  # what it is, in a few words
-    paper = ""  # where it is from
     uses_labels = True
     is_random = True  # whether the seed makes a difference
     version = 1  # increased by hand when the same seed gives different scores

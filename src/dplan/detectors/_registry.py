@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Entry:
-    """A detector: its name, and the module of its class, which is imported when it is needed.
+    """A detector: its name, the module of its class, and what a list says about it without importing the class.
 
     Examples
     --------
@@ -20,26 +20,14 @@ class Entry:
 
     name: str
     module: str
+    title: str  # what it is, in a few words
+    paper: str  # where it is from
+    uses_labels: bool = True
 
     @property
     def detector(self) -> Any:
-        """The class."""
+        """The class, imported on first access."""
         return getattr(import_module(self.module), self.name)
-
-    @property
-    def title(self) -> str:
-        """What it is, in a few words."""
-        return str(self.detector.title)
-
-    @property
-    def paper(self) -> str:
-        """Where it is from."""
-        return str(self.detector.paper)
-
-    @property
-    def uses_labels(self) -> bool:
-        """Whether it learns from labels."""
-        return bool(self.detector.uses_labels)
 
     def create(self, **parameters: Any) -> Any:
         """Return an unfitted detector."""
@@ -47,19 +35,69 @@ class Entry:
 
 
 _ENTRIES = [
-    Entry(name, f"dplan.detectors.{module}")
-    for name, module in {
-        "DPLAN": "dplan",
-        "DPLANEnsemble": "ensemble",
-        "DevNet": "devnet",
-        "DeepSAD": "deep_sad",
-        "REPEN": "repen",
-        "IForest": "iforest",
-        "DUA": "dua",
-        "PReNet": "prenet",
-        "LogisticBaseline": "baselines",
-        "BoostedBaseline": "baselines",
-    }.items()
+    Entry(
+        "DPLAN",
+        "dplan.detectors.dplan",
+        "deep Q-learning with partially labelled anomalies",
+        "Pang, van den Hengel, Shen, Cao. Toward Deep Supervised Anomaly Detection. KDD 2021",
+    ),
+    Entry(
+        "DPLANEnsemble",
+        "dplan.detectors.ensemble",
+        "ensemble of agents and unsupervised explorers",
+        "dplan; see docs/ensemble.md",
+    ),
+    Entry(
+        "DevNet",
+        "dplan.detectors.devnet",
+        "deviation networks",
+        "Pang, Shen, van den Hengel. Deep Anomaly Detection with Deviation Networks. KDD 2019",
+    ),
+    Entry(
+        "DeepSAD",
+        "dplan.detectors.deep_sad",
+        "deep semi-supervised anomaly detection",
+        "Ruff et al. Deep Semi-Supervised Anomaly Detection. ICLR 2020",
+    ),
+    Entry(
+        "REPEN",
+        "dplan.detectors.repen",
+        "representations for random nearest-neighbour distances",
+        "Pang, Cao, Chen, Liu. Learning Representations of Ultrahigh-dimensional Data for Random Distance-based "
+        "Outlier Detection. KDD 2018",
+        uses_labels=False,
+    ),
+    Entry(
+        "IForest",
+        "dplan.detectors.iforest",
+        "isolation forest",
+        "Liu, Ting, Zhou. Isolation Forest. ICDM 2008",
+        uses_labels=False,
+    ),
+    Entry(
+        "DUA",
+        "dplan.detectors.dua",
+        "DevNet with pseudo-anomalies from an isolation forest",
+        "Pang, van den Hengel, Shen, Cao. Toward Deep Supervised Anomaly Detection. KDD 2021",
+    ),
+    Entry(
+        "PReNet",
+        "dplan.detectors.prenet",
+        "pairwise relation networks",
+        "Pang, Shen, Jin, van den Hengel. Deep Weakly-supervised Anomaly Detection. KDD 2023",
+    ),
+    Entry(
+        "LogisticBaseline",
+        "dplan.detectors.baselines",
+        "class-balanced logistic regression; treats unlabelled rows as normal",
+        "scikit-learn: LogisticRegression",
+    ),
+    Entry(
+        "BoostedBaseline",
+        "dplan.detectors.baselines",
+        "gradient-boosted trees; treats unlabelled rows as normal",
+        "scikit-learn: HistGradientBoostingClassifier",
+    ),
 ]
 
 

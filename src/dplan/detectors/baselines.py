@@ -81,9 +81,6 @@ class LogisticBaseline(Classifier):
     True
     """
 
-    title = "class-balanced logistic regression; treats unlabelled rows as normal"
-    paper = "scikit-learn: LogisticRegression"
-
     C: float = 1.0
     max_iter: int = 1000
 
@@ -166,9 +163,6 @@ class BoostedBaseline(Classifier):
     >>> bool(scores[:50].mean() > scores[50:].mean() + 1)
     True
     """
-
-    title = "gradient-boosted trees; treats unlabelled rows as normal"
-    paper = "scikit-learn: HistGradientBoostingClassifier"
 
     n_estimators: int = 100
     learning_rate: float = 0.1

@@ -84,9 +84,6 @@ class DeepSAD(DeepDetector):
     True
     """
 
-    title = "deep semi-supervised anomaly detection"
-    paper = "Ruff et al. Deep Semi-Supervised Anomaly Detection. ICLR 2020"
-
     loss: str = "margin"
     margin: float = 5.0
 

@@ -66,9 +66,6 @@ class DevNet(DeepDetector):
     True
     """
 
-    title = "deviation networks"
-    paper = "Pang, Shen, van den Hengel. Deep Anomaly Detection with Deviation Networks. KDD 2019"
-
     margin: float = 5.0
 
     _output_weights = (1.0,)

@@ -189,9 +189,6 @@ class DPLAN(ContinuingDetector):
     True
     """
 
-    title = "deep Q-learning with partially labelled anomalies"
-    paper = "Pang, van den Hengel, Shen, Cao. Toward Deep Supervised Anomaly Detection. KDD 2021"
-
     hidden_units: int | tuple[int, ...] = (20,)
     dropout: float = 0.0
     n_steps: int = 20_000

@@ -68,9 +68,6 @@ class DUA(DevNet):
     10
     """
 
-    title = "DevNet with pseudo-anomalies from an isolation forest"
-    paper = "Pang, van den Hengel, Shen, Cao. Toward Deep Supervised Anomaly Detection. KDD 2021"
-
     pseudo_share: float = 0.0005
 
     _saved = DevNet._saved | {"pseudo_anomalies_": Array(np.int64, may_be_empty=True, lowest=0)}

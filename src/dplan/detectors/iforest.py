@@ -55,9 +55,6 @@ class IForest(Detector):
     7
     """
 
-    title = "isolation forest"
-    paper = "Liu, Ting, Zhou. Isolation Forest. ICDM 2008"
-
     n_estimators: int = 100
     max_samples: int = 256
 

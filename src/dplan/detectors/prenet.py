@@ -79,9 +79,6 @@ class PReNet(DeepDetector):
     True
     """
 
-    title = "pairwise relation networks"
-    paper = "Pang, Shen, Jin, van den Hengel. Deep Weakly-supervised Anomaly Detection. KDD 2023"
-
     _saved = DeepDetector._saved | {
         "reference_rows_": Array(shape=(None, COLUMNS)),
         "reference_score_": Number(),

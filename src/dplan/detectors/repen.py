@@ -76,12 +76,6 @@ class REPEN(DeepDetector):
     7
     """
 
-    title = "representations for random nearest-neighbour distances"
-    paper = (
-        "Pang, Cao, Chen, Liu. Learning Representations of "
-        "Ultrahigh-dimensional Data for Random Distance-based Outlier Detection. KDD 2018"
-    )
-
     n_samples: int = 50
     sample_size: int = 8
     margin: float = 1000.0

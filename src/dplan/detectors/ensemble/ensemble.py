@@ -109,9 +109,6 @@ class DPLANEnsemble(ContinuingDetector):
     True
     """
 
-    title = "ensemble of agents and unsupervised explorers"
-    paper = "dplan; see docs/ensemble.md"
-
     version = 4
     round_name = "agent"
     _saved = (
