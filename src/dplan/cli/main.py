@@ -1,46 +1,48 @@
-"""The command line.
+"""The command line: every command is one module of this folder and one line here.
 
-Commands import what they need when they run, so that ``dplan --help`` answers at once.
+A module is imported when its command runs or is listed, and it imports what it needs when the command runs, so that
+``dplan --help`` answers at once.
 """
+
+from importlib import import_module
 
 import click
 
 from dplan._version import __version__
 from dplan.cli._shared import Commands
-from dplan.cli.demo import demo
-from dplan.cli.detectors import detectors
-from dplan.cli.doctor import doctor
-from dplan.cli.example import example
-from dplan.cli.export import export
-from dplan.cli.fit import fit
-from dplan.cli.inspect import inspect
-from dplan.cli.labels import labels
-from dplan.cli.report import report
-from dplan.cli.review import review
-from dplan.cli.score import score
-from dplan.cli.serve import serve
-from dplan.cli.update import update
+
+COMMANDS = [
+    "demo",
+    "detectors",
+    "doctor",
+    "example",
+    "export",
+    "fit",
+    "inspect",
+    "labels",
+    "report",
+    "review",
+    "score",
+    "serve",
+    "update",
+]
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+class _Modules(Commands):
+    """Commands by the names of their modules."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands, in the order of the help text."""
+        return COMMANDS
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command, with the options that every command has."""
+        if cmd_name in COMMANDS and cmd_name not in self.commands:
+            self.add_command(getattr(import_module(f"dplan.cli.{cmd_name}"), cmd_name))
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group(cls=_Modules, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="dplan")
 def main() -> None:
     """Find anomalies in a table, given a few known anomalies and many unlabelled rows."""
-
-
-for command in (
-    fit,
-    score,
-    report,
-    serve,
-    update,
-    review,
-    labels,
-    export,
-    inspect,
-    example,
-    demo,
-    detectors,
-    doctor,
-):
-    main.add_command(command)
