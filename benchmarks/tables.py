@@ -43,11 +43,11 @@ SCORE = """
 from pathlib import Path
 from dplan.tables.input import Input
 from dplan.tables.model import TableModel
-from dplan.tables.scoring import Options, score_table
+from dplan.scoring import Scorer, score_table
 model = TableModel.load(sys.argv[3])
 model.score(table)  # compiled and loaded
 begin()
-score_table(Path(sys.argv[3]), Input(Path(sys.argv[1])), Path(sys.argv[2]), Options(), output_kind="parquet")
+score_table(Scorer(model), Input(Path(sys.argv[1])), Path(sys.argv[2]), output_format="parquet")
 """
 
 FIT = """

@@ -201,7 +201,6 @@ def test_the_report_marks_the_known_rows_whatever_is_skipped(fraud, bad, tmp_pat
     assert sorted(marked) == ["j00050", "j00100", "j00150"]
 
 
-@pytest.mark.xfail(strict=True, reason="score --review does not pass --on-error on")
 @pytest.mark.parametrize("on_error", ["skip", "null"])
 def test_a_review_queue_skips_what_score_skips(on_error, fraud, bad, tmp_path):
     queue = tmp_path / "queue.csv"
@@ -210,7 +209,6 @@ def test_a_review_queue_skips_what_score_skips(on_error, fraud, bad, tmp_path):
     assert len(found) == (149 if on_error == "skip" else 151)
 
 
-@pytest.mark.xfail(strict=True, reason="score --review does not pass --skip-labelled on")
 def test_a_review_queue_leaves_out_labelled_rows_if_asked_to(fraud, tmp_path):
     table, queue = tmp_path / "new.csv", tmp_path / "queue.csv"
     new_payments(120).write_csv(table)
@@ -218,7 +216,6 @@ def test_a_review_queue_leaves_out_labelled_rows_if_asked_to(fraud, tmp_path):
     assert set(read_table(queue)["payment"]).isdisjoint({"j00000", "j00100"})
 
 
-@pytest.mark.xfail(strict=True, reason="--follow ignores the option")
 @pytest.mark.parametrize("option", ["--skip-labelled", "--separator=;"])
 def test_a_stream_keeps_an_option_or_refuses_it(option, fraud):
     rows = new_payments(120).write_csv()
@@ -236,7 +233,6 @@ def test_a_stream_keeps_an_option_or_refuses_it(option, fraud):
         assert lines[0].count(";") >= 4
 
 
-@pytest.mark.xfail(strict=True, reason="standard input is read twice")
 def test_standard_input_gives_a_queue_and_scores_at_once(fraud, tmp_path):
     table, queue, out = new_payments(120), tmp_path / "queue.csv", tmp_path / "out.csv"
     run("score", "-", "-m", fraud, "--review", queue, "--review-rows", 5, "-o", out, text=table.write_csv())

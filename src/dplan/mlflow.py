@@ -19,7 +19,9 @@ from mlflow.types.schema import AnyType
 
 from dplan._version import __version__
 from dplan.columns.frames import as_frame
+from dplan.scoring.scorer import Batch, Scorer, loaded
 from dplan.tables.model import TableModel
+from dplan.tables.reasons import joined
 
 __all__ = ["load_model", "log_model", "save_model"]
 
@@ -89,25 +91,21 @@ class _Scorer:
     """What MLflow calls to score a pandas frame."""
 
     def __init__(self, model: TableModel) -> None:
-        self._model = model
+        self._scorer = Scorer(model)
 
     def predict(self, model_input: Any, params: Mapping[str, Any] | None = None) -> Any:
         """Return score, percentile and alert of each row and, with the parameter ``explain``, the reasons."""
-        table = as_frame(model_input)
-        scores = self._model.score(table)
-        found: dict[str, Any] = {
-            "score": scores,
-            "percentile": self._model.percentile(scores),
-            "alert": scores >= self._model.threshold,
-        }
+        scored = self._scorer.score(Batch(as_frame(model_input)))
+        found = self._scorer.columns(scored)
         if (params or {}).get("explain"):
-            found["reasons"] = self._model.reasons(table)
-        return pl.DataFrame(found).to_pandas()
+            texts = list(map(joined, self._scorer.explain(scored)))
+            found = found.with_columns(pl.Series("reasons", texts, dtype=pl.String))
+        return found.to_pandas()
 
 
 def _load_pyfunc(path: str) -> _Scorer:
-    """Load a model for MLflow, which calls this by its name."""
-    return _Scorer(TableModel.load(path))
+    """Load a model for MLflow, which calls this by its name; once per process."""
+    return _Scorer(loaded(Path(path).read_bytes()))
 
 
 @contextmanager

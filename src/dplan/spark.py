@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from dplan.tables.model import TableModel
-from dplan.tables.parts import reasons_for
-from dplan.tables.workers import loaded_model
+from dplan.scoring.scorer import Alerts, Batch, Scorer, loaded
 from dplan.tables.writing import output_names
 
 if TYPE_CHECKING:
@@ -56,7 +54,7 @@ def score(
         these names, ours is called "dplan_score", and so on. As always in Spark, rows are scored when they are needed.
     """
     content = model if isinstance(model, bytes) else Path(model).read_bytes()
-    found = TableModel.load(content)
+    found = loaded(content)
     found.check_columns(frame.columns)
     kept = list(frame.columns if keep is None else dict.fromkeys(keep))
     for name in kept:
@@ -67,34 +65,26 @@ def score(
     for ours, name in names.items():
         schema = schema.add(name, _OURS[ours])
     needed = [f"`{_quoted(name)}`" for name in dict.fromkeys([*kept, *found.columns])]
-    limit = found.threshold if threshold is None else threshold
-    work = partial(_scored, content=content, kept=kept, names=names, threshold=limit)
+    work = partial(_scored, content=content, kept=kept, names=names, threshold=threshold)
     return frame.select(needed).mapInArrow(work, schema)
 
 
 def _scored(
-    batches: Iterable[Any], content: bytes, kept: list[str], names: dict[str, str], threshold: float
+    batches: Iterable[Any], content: bytes, kept: list[str], names: dict[str, str], threshold: float | None
 ) -> Iterator[Any]:
     """Score Arrow batches, in a Python worker of an executor."""
-    model = loaded_model(content)
+    scorer = Scorer(loaded(content), alerts=Alerts(threshold))
     for batch in batches:
         if batch.num_rows == 0:
             continue
-        table = pl.DataFrame(pl.from_arrow(batch.select(model.columns)))
-        scores = model.score(table)
-        alerts = scores >= threshold
-        ours = {
-            "score": pl.Series(scores),
-            "percentile": pl.Series(model.percentile(scores)),
-            "alert": pl.Series(alerts),
-        }
-        if "reasons" in names:
-            ours["reasons"] = pl.Series(reasons_for(model, table, alerts), dtype=pl.String)
+        table = pl.DataFrame(pl.from_arrow(batch.select(scorer.model.columns)))
+        ours = scorer.columns(scorer.score(Batch(table)), explain="reasons" in names)
         batch = batch.select(kept)
-        for name, values in ours.items():
+        for values in ours:
             # Spark's own type of strings; that of polars is another.
             array = values.to_arrow(compat_level=pl.CompatLevel.oldest())
-            batch = batch.append_column(names[name], array.cast("string") if name == "reasons" else array)
+            array = array.cast("string") if values.name == "reasons" else array
+            batch = batch.append_column(names[values.name], array)
         yield batch
 
 

@@ -11,7 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from dplan.tables.input import Input
-from dplan.tables.scoring import Options, score_table
+from tests.scoring.files import Options, score_table
 from tests.tables.payments import payments
 
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed; run  make test-integrations")
@@ -119,7 +119,7 @@ def test_a_cluster_scores_as_dplan_score_does_although_an_executor_is_killed(
     assert problem.startswith("the table does not match the model: missing columns 'amount'")
     score_table(
         model_path, Input(spark_table), tmp_path / "local.parquet", Options(keep=("score",), explain=True),
-        output_kind="parquet",
+        output_format="parquet",
     )  # fmt: skip
     local = pl.read_parquet(tmp_path / "local.parquet").drop("row").sort("payment")
     found = pl.read_parquet(tmp_path / "scored" / "*.parquet").sort("payment")

@@ -64,15 +64,15 @@ def test_an_error_names_the_place_of_the_row_even_if_others_were_left_out(model,
         Scorer(model, skip_labelled=True).score(Batch(mixed, lambda row: f"line {row + 2}"))
 
 
-def test_columns_that_are_missing_are_named_before_anything_is_prepared(model, table):
+def test_columns_that_are_missing_are_named(model, table):
     with pytest.raises(ValueError, match="missing columns 'amount'"):
         Scorer(model).score(Batch(table.drop("amount")))
     with pytest.raises(
         ValueError, match="cannot keep column 'branch': not in the table; available columns: pay"
     ):
-        Scorer(model, keep=["branch"]).score(Batch(table))
+        Scorer(model, keep=["branch"]).check(table.columns)
     with pytest.raises(ValueError, match="cannot look for labels in column 'verdict'"):
-        Scorer(model, skip_labelled=True).score(Batch(table.drop("verdict")))
+        Scorer(model, skip_labelled=True).check(table.drop("verdict").columns)
 
 
 def test_a_threshold_is_reached_by_equal_scores_and_a_budget_takes_ties_in_row_order(model):

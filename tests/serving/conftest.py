@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from dplan.tables.input import Input
-from dplan.tables.scoring import Options, score_table
+from tests.scoring.files import Options, score_table
 from tests.serving.process import Running
 from tests.tables.payments import payments
 
@@ -29,6 +29,6 @@ def expected(model_path, rows, tmp_path_factory):
     source = folder / "rows.jsonl"
     source.write_text("\n".join(map(json.dumps, rows)))
     score_table(
-        model_path, Input(source), folder / "out.parquet", Options(explain=True), output_kind="parquet"
+        model_path, Input(source), folder / "out.parquet", Options(explain=True), output_format="parquet"
     )
     return pl.read_parquet(folder / "out.parquet")

@@ -15,7 +15,7 @@ from dplan.serving.scoring import score
 from dplan.tables import fit_table, from_table
 from dplan.tables.input import Input
 from dplan.tables.model import TableModel
-from dplan.tables.scoring import Options, score_table
+from tests.scoring.files import Options, score_table
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_requests_together_have_the_scores_of_a_file(messy):
             Input(messy / "row.jsonl"),
             messy / "out.parquet",
             Options(),
-            output_kind="parquet",
+            output_format="parquet",
         )
         assert pl.read_parquet(messy / "out.parquet")["score"].to_list() == [together], row
 

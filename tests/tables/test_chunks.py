@@ -16,7 +16,7 @@ from dplan import LogisticBaseline
 from dplan.tables import TableModel, fit_table, from_table, read_table
 from dplan.tables.csv_syntax import check_names
 from dplan.tables.input import Input
-from dplan.tables.scoring import Options, score_table
+from tests.scoring.files import Options, score_table
 
 
 def frames(text, rows=100, kind="csv", **options):
@@ -222,7 +222,7 @@ def test_of_several_bad_cells_the_first_line_is_named(tmp_path):
 
     def scored(*changed, on_error="fail"):
         options = Options(on_error=on_error)
-        return score_table(model, Input(written(*changed)), tmp_path / "s.csv", options, output_kind="csv")
+        return score_table(model, Input(written(*changed)), tmp_path / "s.csv", options, output_format="csv")
 
     fit_table(from_table(written(), "l"), LogisticBaseline(), estimate=False).save(model)
     mistakes = {"a": (9, "7.5", "x"), "b": (7, "5.25", "y"), "d": (8, "7.05", "z"), "e": (11, "10.06", "w")}

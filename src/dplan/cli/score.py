@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import chain, islice
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,8 @@ from dplan.cli import _reading
 from dplan.cli._shared import MODEL, examples, overwrite, progress_bar, say, stopwatch
 
 if TYPE_CHECKING:
+    from dplan.scoring import Scorer
+    from dplan.tables.input import Input
     from dplan.tables.mistakes import OnError
 
 
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
         "tail -f new.csv | dplan score - -m fraud.dplan -o - --follow",
         "dplan score new.csv -m fraud.dplan --review queue.csv --review-rows 30",
         "dplan score parts/ -m fraud.dplan -o scored/ --jobs 4",
-        "dplan score 'parts/*.parquet' -m fraud.dplan -o scored/ --backend dask --scheduler tcp://127.0.0.1:8786",
     ),
 )
 @click.argument("table")
@@ -57,14 +58,6 @@ if TYPE_CHECKING:
 @click.option(
     "--jobs", default=2, show_default=True, type=click.IntRange(1), help="Chunks scored at the same time."
 )
-@click.option(
-    "--backend",
-    type=click.Choice(["local", "dask"]),
-    default="local",
-    show_default=True,
-    help="Where to score the files of a folder.",
-)
-@click.option("--scheduler", metavar="ADDRESS", help="Address of the Dask scheduler.")
 @click.option("--follow", is_flag=True, help="Score a stream on standard input: write each row at once.")
 @click.option("--skip-labelled", is_flag=True, help="Leave out rows that already have a verdict.")
 @click.option(
@@ -89,8 +82,6 @@ def score(
     explain: bool,
     chunk_rows: int,
     jobs: int,
-    backend: str,
-    scheduler: str | None,
     follow: bool,
     reading: _reading.Reading,
     skip_labelled: bool,
@@ -106,55 +97,55 @@ def score(
     already called "score", ours becomes "dplan_score"; the same goes for the others. Tables may be larger than memory.
     To resume an interrupted run, run the same command again.
     """
+    from dplan.scoring import Alerts, Scorer, score_table
     from dplan.tables.model import TableModel
-    from dplan.tables.scoring import Options, score_table
 
-    form = reading.form
     if separator is not None and separator != "tab" and (len(separator) != 1 or not separator.isascii()):
         raise click.UsageError("--separator must be one character such as ; or the word tab")
     sign = "\t" if separator == "tab" else separator
-    if review is not None:
-        _write_review(table, model, review, review_rows, reading, sign, decimal, overwrite)
     if output is None:
         if review is None:
             raise click.UsageError("Missing option '-o' / '--output' or '--review'.")
-        return
+        if top or budget or threshold is not None or explain or keep:
+            raise click.UsageError(
+                "--top, --budget, --threshold, --explain and --keep are about the output; add -o FILE"
+            )
     if budget is not None and threshold is not None:
         raise click.UsageError("--budget and --threshold cannot be combined, because both define the alerts")
     if threshold is not None and not math.isfinite(threshold):
         raise click.UsageError("--threshold must be a finite number")
-    if (backend == "dask") != (scheduler is not None):
-        raise click.UsageError("--backend dask and --scheduler ADDRESS must be used together")
     if follow:
-        if (table, output) != ("-", "-") or top or budget or scheduler or form == "parquet":
-            raise click.UsageError(
-                "--follow reads - and writes -o -, without --top, --budget, --backend and Parquet"
-            )
-        _follow(model, form, keep, threshold, explain, reading)
+        _check_follow(table, output, reading.form, top=top, budget=budget, review=review)
+        on_error = (
+            "null" if on_error == "null" else "fail"
+        )  # a row that fails is skipped alone, with a message
+    loaded = TableModel.load(model)
+    scorer = Scorer(
+        loaded,
+        keep=keep,
+        on_error=on_error,
+        skip_labelled=skip_labelled,
+        alerts=Alerts(threshold, budget, top),
+    )
+    given = reading.table(table, loaded)
+    if follow:
+        _follow(scorer, given, reading.form or "csv", explain, sign, decimal)
+        return
+    if review is not None:
+        given = given if output is None else _readable_twice(given)
+        _write_review(scorer, given, model, review, review_rows, sign, decimal, overwrite)
+        given.rewind()
+    if output is None:
         return
     target = None if output == "-" else Path(output)
-    given = reading.table(table, TableModel.load(model))
     if target is not None:
         given.check_output(target)
-    if scheduler is not None and (given.is_single or target is None):
-        raise click.UsageError("--backend dask reads a folder or glob pattern and writes to a file or folder")
-    output_kind = _output_kind(output, target, form, folder_allowed=not given.is_single)
-    options = Options(
-        keep,
-        top,
-        budget,
-        threshold,
-        explain,
-        on_error,
-        skip_labelled,
-        sign,
-        decimal,
-    )
+    output_format = _output_format(output, target, reading.form, folder_allowed=not given.is_single)
     with stopwatch() as seconds, progress_bar() as progress:
         outcome = score_table(
-            model, given, target, options,
-            output_kind=output_kind, chunk_rows=chunk_rows, n_jobs=jobs, scheduler=scheduler,
-            overwrite=overwrite, progress=progress,
+            scorer, given, target,
+            output_format=output_format, explain=explain, separator=sign, decimal=decimal, inputs=[model],
+            chunk_rows=chunk_rows, n_jobs=jobs, overwrite=overwrite, progress=progress,
         )  # fmt: skip
     _reading.warn_of_useless(outcome.differences)
     _reading.warn_of_mistakes(outcome.mistakes, outcome.errors)
@@ -167,63 +158,90 @@ def score(
     )
 
 
+def _check_follow(table: str, output: str | None, form: str | None, **refused: object) -> None:
+    """Refuse what a stream cannot keep: what is known only at its end, and formats that are written at the end."""
+    given = [f"--{name}" for name, value in refused.items() if value is not None]
+    source = click.get_current_context().get_parameter_source
+    for name in ("chunk_rows", "jobs"):
+        if source(name) is click.core.ParameterSource.COMMANDLINE:
+            given.append(f"--{name.replace('_', '-')}")
+    if form in ("parquet", "arrow"):
+        given.append(f"--format {form}")
+    if (table, output) != ("-", "-"):
+        raise click.UsageError("--follow reads - and writes -o -")
+    if given:
+        raise click.UsageError(
+            f"--follow writes each row at once, so it cannot be combined with {', '.join(given)}"
+        )
+
+
 def _follow(
-    model: Path,
-    form: str | None,
-    keep: tuple[str, ...],
-    threshold: float | None,
+    scorer: Scorer,
+    stream: Input,
+    output_format: str,
     explain: bool,
-    reading: _reading.Reading,
+    separator: str | None,
+    decimal: str | None,
 ) -> None:
     import sys
 
-    from dplan.tables.following import follow
-    from dplan.tables.model import TableModel
+    from dplan.scoring import follow
 
-    loaded = TableModel.load(model)
     found = follow(
-        loaded, reading.table("-", loaded), sys.stdout.buffer, output_kind=form or "csv", keep=keep,
-        threshold=threshold, explain=explain, skip=lambda message: say(f"Skipped {message}", err=True),
+        scorer, stream, sys.stdout.buffer, output_format=output_format, explain=explain, separator=separator,
+        decimal=decimal, skip=lambda message: say(f"Skipped {message}", err=True),
     )  # fmt: skip
     say(f"Scored {found.rows:,} rows; {found.alerts:,} alerts; skipped {found.skipped:,} rows.", err=True)
     if found.skipped:
         raise click.exceptions.Exit(1)
 
 
+def _readable_twice(table: Input) -> Input:
+    """Return a table that can be read for the queue and for the scores; standard input is kept in a temporary file."""
+    import shutil
+    from tempfile import TemporaryFile
+    from typing import BinaryIO, cast
+
+    if not table.is_stream:
+        return table
+    copy = TemporaryFile()  # noqa: SIM115  # until the command ends
+    shutil.copyfileobj(cast(BinaryIO, table.source), copy)
+    copy.seek(0)
+    return replace(table, source=cast(BinaryIO, copy))
+
+
 def _write_review(
-    table: str,
+    scorer: Scorer,
+    table: Input,
     model: Path,
     review: Path,
     n_rows: int,
-    reading: _reading.Reading,
     separator: str | None,
     decimal: str | None,
     overwrite: bool,
 ) -> None:
     """Write the rows to look at next."""
-    from dplan.persistence.claim import claimed
-    from dplan.tables.model import TableModel
-    from dplan.tables.review_queue import review_rows, write_queue
+    from dplan.persistence.claim import check_new, claimed
+    from dplan.scoring import review_rows, write_queue
+    from dplan.tables.mistakes import errors_file
 
-    loaded = TableModel.load(model)
-    given = reading.table(table, loaded)
-    given.check_output(review)
-    with claimed(review, [model, *given.files()], overwrite=overwrite), stopwatch() as seconds:
-        read = given.chunks()
-        first = list(islice(read, 1))
-        like = first[0].conventions if first else None
-        rows, n_read = review_rows(loaded, chain(first, read), n_rows)
-        write_queue(rows, review, like, separator=separator, decimal=decimal)
-        known = list(loaded.summary.get("labels", {}))[1:]
+    table.check_output(review)
+    with claimed(review, [model, *table.files()], overwrite=overwrite), stopwatch() as seconds:
+        check_new(errors_file(review), overwrite)
+        queue = review_rows(scorer, table.chunks(), n_rows)
+        write_queue(queue, review, separator=separator, decimal=decimal)
+        _reading.keep_mistakes(queue.bad, review, scorer.on_error)
+        known = list(scorer.model.summary.get("labels", {}))[1:]
+        rows = queue.rows
         say(
-            f"Read {n_read:,} rows in {seconds():.1f} s; wrote {rows.height:,} of them to {review}. Fill in the column "
-            f"{rows.columns[0] if rows.width else 'verdict'} ({', '.join([*known, 'normal'])}; empty if unsure), then "
-            f"run: dplan update {model} {review}",
+            f"Read {queue.n_read:,} rows in {seconds():.1f} s; wrote {rows.height:,} of them to {review}. Fill in the "
+            f"column {rows.columns[0] if rows.width else 'verdict'} ({', '.join([*known, 'normal'])}; empty if "
+            f"unsure), then run: dplan update {model} {review}",
             err=True,
         )
 
 
-def _output_kind(output: str, target: Path | None, form: str | None, *, folder_allowed: bool) -> str:
+def _output_format(output: str, target: Path | None, form: str | None, *, folder_allowed: bool) -> str:
     from dplan.tables.writing import format_of_output
 
     if target is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,7 +111,6 @@ def _read_table(
     """Read new rows; words that were not given mean what they meant in training."""
     from dplan.tables import from_table
     from dplan.tables.mistakes import tolerated
-    from dplan.tables.parts import prepare_rows
     from dplan.tables.words import words_of
 
     labelled = from_table(
@@ -132,7 +130,7 @@ def _read_table(
             )
         say(f"Column {labelled.label}: {labelled.labels.matches()}.")
     with labelled.located():
-        done = tolerated(labelled.features, partial(prepare_rows, model), on_error)
+        done = tolerated(labelled.features, model.prepare_with_report, on_error)
     _reading.warn_of_useless(done.result[1].useless())
     return labelled.with_rows(done)
 

@@ -164,6 +164,8 @@ class SavedModel:
         How the model was trained, as JSON values.
     package : str
         Version of this package that wrote the file.
+    digest : str
+        SHA-256 of the file.
     """
 
     detector: Any
@@ -171,6 +173,7 @@ class SavedModel:
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict, repr=False)
     summary: dict[str, Any] = field(default_factory=dict, repr=False)
     package: str = ""
+    digest: str = ""
 
 
 def save(
@@ -195,6 +198,18 @@ def save(
     >>> bool((again.anomaly_score(X) == detector.anomaly_score(X)).all())
     True
     """
+    content = packed(detector, preparation=preparation, arrays=arrays, summary=summary)
+    model_file.store(path, content)
+
+
+def packed(
+    detector: Any,
+    *,
+    preparation: Any = None,
+    arrays: Mapping[str, NDArray[Any]] | None = None,
+    summary: Mapping[str, Any] | None = None,
+) -> bytes:
+    """Return the bytes of the file that `save` writes."""
     name = type(detector).__name__
     entry = entry_of(name)
     if entry is None or type(detector) is not entry.detector:
@@ -221,7 +236,7 @@ def save(
         "summary": dict(summary or {}),
     }
     kept = {f"table.{key}": array for key, array in (arrays or {}).items()}
-    model_file.write(path, description, stored.tensors | kept)
+    return model_file.packed(description, stored.tensors | kept)
 
 
 def load(source: str | Path | bytes) -> SavedModel:
@@ -234,7 +249,8 @@ def load(source: str | Path | bytes) -> SavedModel:
                 raise ValueError(f"{key} is not a JSON object")
         arrays = {key.removeprefix("table."): tensors[key] for key in tensors if key.startswith("table.")}
         preparation, summary = description["preparation"], description["summary"]
-        return SavedModel(_rebuilt(description, tensors), preparation, arrays, summary, contents.package)
+        detector = _rebuilt(description, tensors)
+        return SavedModel(detector, preparation, arrays, summary, contents.package, contents.digest)
 
 
 def _rebuilt(description: dict[str, Any], tensors: Tensors) -> Any:

@@ -27,7 +27,7 @@ from dplan.exceptions import ModelFileError
 from dplan.persistence.atomic import atomic_write
 from dplan.text import one_line
 
-__all__ = ["FORMAT", "Contents", "Tensors", "model_file_errors", "read", "write"]
+__all__ = ["FORMAT", "Contents", "Tensors", "model_file_errors", "packed", "read", "store", "write"]
 
 FORMAT = 1  # increased when older versions cannot read new files; all earlier formats stay supported
 
@@ -58,11 +58,14 @@ class Contents:
         JSON values.
     tensors : dict of ndarray
         Arrays of float32, float64, int32 or int64.
+    digest : str
+        SHA-256 of the file.
     """
 
     name: str
     description: dict[str, Any]
     tensors: Tensors
+    digest: str
 
     @property
     def package(self) -> str:
@@ -70,19 +73,28 @@ class Contents:
         return str(self.description["package"])
 
 
-def write(path: str | Path, description: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> None:
-    """Write a model file atomically; an existing one is replaced."""
+def packed(description: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> bytes:
+    """Return the bytes of a model file."""
     text = json.dumps(
         {"format": FORMAT, "package": __version__, **description}, separators=(",", ":"), allow_nan=False
     )
-    content = _packed(tensors, {"dplan": text})
+    return bytes(_packed(tensors, {"dplan": text}))
+
+
+def store(path: str | Path, content: bytes) -> None:
+    """Write the bytes of a model file atomically; an existing file is replaced."""
     with atomic_write(path) as temporary:
         temporary.write_bytes(content)
 
 
+def write(path: str | Path, description: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> None:
+    """Write a model file atomically; an existing one is replaced."""
+    store(path, packed(description, tensors))
+
+
 def read(source: str | Path | bytes) -> Contents:
     """Read a model file from a path or bytes; raise ModelFileError if it is damaged or from a newer version."""
-    tensors, metadata = _unpacked(source)
+    tensors, metadata, digest = _unpacked(source)
     name = "the model" if isinstance(source, bytes) else Path(source).name
     with model_file_errors(name):
         description = _parsed(metadata["dplan"])
@@ -97,7 +109,7 @@ def read(source: str | Path | bytes) -> Contents:
             )
         if written != FORMAT:
             raise ValueError(f"unknown format {written!r}")
-        return Contents(name, description, tensors)
+        return Contents(name, description, tensors, digest)
 
 
 @contextmanager
@@ -139,14 +151,14 @@ def _packed(tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) ->
     return content
 
 
-def _unpacked(source: str | Path | bytes) -> tuple[Tensors, dict[str, str]]:
-    """Return the arrays and strings in a file; raise ModelFileError if it is damaged or something else."""
+def _unpacked(source: str | Path | bytes) -> tuple[Tensors, dict[str, str], str]:
+    """Return the arrays, the strings and the digest of a file; raise ModelFileError if it is damaged."""
     path = "the model" if isinstance(source, bytes) else source
     content = _content(source)
     header_end = 8 + int.from_bytes(content[:8], "little")
     if header_end > len(content):
         raise _damaged(path, "its header is longer than the file")
-    digest = bytes(content[_DIGEST])
+    whole, digest = hashlib.sha256(content).hexdigest(), bytes(content[_DIGEST])
     content[_DIGEST] = b"0" * 64
     if hashlib.sha256(content).hexdigest().encode() != digest:
         raise _damaged(path, "its SHA-256 does not match its content")
@@ -155,7 +167,7 @@ def _unpacked(source: str | Path | bytes) -> tuple[Tensors, dict[str, str]]:
         metadata = header.pop("__metadata__")
         if not all(isinstance(text, str) for text in metadata.values()):
             raise ValueError("metadata must be strings")
-        return _tensors(header, memoryview(content)[header_end:]), metadata
+        return _tensors(header, memoryview(content)[header_end:]), metadata, whole
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _damaged(path, f"its header is invalid ({error})") from error
 

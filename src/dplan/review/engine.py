@@ -24,6 +24,7 @@ from dplan.query import asking_order, blended, explored_share, trust
 from dplan.review.rounds import Progress, Round, likeness_of
 from dplan.review.table import TableFile, row_ids, rows_with_ids
 from dplan.scoring.scorer import Batch, Best, Scored, Scorer, highest, together
+from dplan.scoring.threads import in_threads
 from dplan.tables.chunks import Chunk
 from dplan.tables.fitting import fit_table
 from dplan.tables.input import as_text
@@ -32,7 +33,6 @@ from dplan.tables.labels import Judged
 from dplan.tables.model import TableModel
 from dplan.tables.row_keys import row_keys
 from dplan.tables.updating import copied, trained_with
-from dplan.tables.workers import in_threads
 
 __all__ = ["POOL", "Engine"]
 

@@ -1,1 +1,8 @@
-"""From rows to scores, alerts and reasons: one scorer, and the commands that pass tables and streams through it."""
+"""From rows to scores, alerts and reasons: one scorer, and the commands that pass tables and streams through it.
+
+The public names are listed in ``__init__.pyi`` and loaded on first use.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -111,6 +111,10 @@ class Scored:
             percentile=self.percentile[which],
         )
 
+    def highest(self, n: int) -> Scored:
+        """Return the rows with the n highest scores, the highest first, ties in row order."""
+        return self[highest(self.score, n)]
+
 
 class Scorer:
     """Scores rows with one model, in one way.
@@ -120,7 +124,7 @@ class Scorer:
     model : TableModel
         The model.
     keep : sequence of str
-        Columns that the table must have in addition to those of the model, because they are copied.
+        Columns to copy, in addition to the ids of the model.
     on_error : {"fail", "skip", "null"}
         Raise an error if a cell cannot be used, leave out its row, or treat the cell as missing.
     skip_labelled : bool
@@ -168,9 +172,12 @@ class Scorer:
     def check(self, columns: Sequence[str]) -> None:
         """Raise an error if a table lacks columns of the model, columns to keep, or the labels to look for."""
         self.model.check_columns(columns)
-        for column in (*self.keep, *([self.label] if self.label else [])):
+        uses = {
+            **({self.label: "look for labels in"} if self.label else {}),
+            **dict.fromkeys(self.keep, "keep"),
+        }
+        for column, use in uses.items():
             if column not in columns:
-                use = "keep" if column in self.keep else "look for labels in"
                 available = ", ".join(columns[:_LISTED])
                 raise ValueError(
                     f"cannot {use} column {column!r}: not in the table; available columns: {available}"
@@ -189,7 +196,6 @@ class Scorer:
         if isinstance(rows, Cells):
             prepared = self.model.preparation.transform_cells(rows)
             return self._scored(np.arange(len(prepared)), None, prepared, TransformReport(0, {}, {}))
-        self.check(rows.table.columns)
         table, kept = rows.table, np.arange(rows.table.height)
         if self.label:
             labelled = has_verdict(table[self.label], self.model)
@@ -197,7 +203,7 @@ class Scorer:
         if without is not None and without.any():
             table, kept = table.filter(~without), kept[~without]
         try:
-            done = tolerated(table, self._prepared, self.on_error)
+            done = tolerated(table, self.model.prepare_with_report, self.on_error)
         except CellError as error:
             places = [int(kept[row]) for row in (error.row, *error.rows)]
             raise CellError(
@@ -236,11 +242,6 @@ class Scorer:
         reasons = iter(self.explain(scored, alerts))
         texts = [joined(next(reasons)) if alert else "" for alert in alerts]
         return table.with_columns(pl.Series("reasons", texts, dtype=pl.String))
-
-    def _prepared(self, table: pl.DataFrame) -> tuple[Floats, TransformReport]:
-        if table.height:
-            return self.model.prepare_with_report(table)
-        return np.empty((0, self.model.background.shape[1]), dtype=np.float32), TransformReport(0, {}, {})
 
     def _scored(
         self,

@@ -10,8 +10,6 @@ from .labelled import from_table as from_table
 from .labels import Judged as Judged
 from .model import TableModel as TableModel
 from .review_queue import read_queue as read_queue
-from .review_queue import review_rows as review_rows
-from .review_queue import write_queue as write_queue
 from .updating import update_model as update_model
 
 TablePreparer = dplan.columns.preparer.TablePreparer

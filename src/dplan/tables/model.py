@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -98,6 +99,8 @@ class TableModel:
         """Like `prepare`, but also return the counts of missing values and unseen levels."""
         check_not_forked()
         self.check_columns(table.columns)
+        if table.height == 0:
+            return self.background[:0], TransformReport(0, {}, {})
         return self.preparation.transform_with_report(table.select(self.columns))
 
     def check_columns(self, found: Sequence[str]) -> None:
@@ -189,8 +192,17 @@ class TableModel:
             names=self.summary.get("known_names", ()),
         )
 
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the model file."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
     def save(self, path: str | Path) -> None:
         """Write the model to one file."""
+        model_file.store(path, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """Return the bytes of the model file, which `load` reads."""
         arrays: dict[str, NDArray[Any]] = {
             "background": self.background,
             "known": self.known_anomalies,
@@ -199,7 +211,7 @@ class TableModel:
         if self.checked_normal is not None and len(self.checked_normal):
             arrays["checked_normal"] = self.checked_normal
         state = self.preparation.to_state()
-        _saving.save(path, self.detector, preparation=state, arrays=arrays, summary=self.summary)
+        return _saving.packed(self.detector, preparation=state, arrays=arrays, summary=self.summary)
 
     @classmethod
     def load(cls, source: str | Path | bytes) -> TableModel:
@@ -249,7 +261,9 @@ def load(source: str | Path | bytes) -> Any:
         )
         checked = rows.take("checked_normal", kept) if "checked_normal" in arrays else None
         _check_summary(found.summary, len(known) + (0 if checked is None else len(checked)))
-    return TableModel(detector, preparation, background, known, classes, found.summary, checked)
+    model = TableModel(detector, preparation, background, known, classes, found.summary, checked)
+    vars(model)["digest"] = found.digest  # of the file as it was read
+    return model
 
 
 def _check_summary(summary: dict[str, Any], n_verdicts: int) -> None:

@@ -1,4 +1,4 @@
-"""A file of rows to look at: written with an empty verdict column, filled in by a person, and read back.
+"""Read a review queue back: a file of rows to look at, in which a person has filled in the verdict column.
 
 A spreadsheet may change separators, encoding, dates and the precision of numbers. Therefore every row carries its
 features, as the model sees them, and its key in one text that no spreadsheet changes; only that and the verdict are
@@ -15,8 +15,6 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,123 +22,18 @@ import polars as pl
 
 from dplan._kernels.perceptron import Floats
 from dplan.exceptions import CellError
-from dplan.persistence.atomic import atomic_write
-from dplan.query import query
-from dplan.tables.chunks import Chunk, Conventions
 from dplan.tables.labels import Judged, LabelReader
 from dplan.tables.model import TableModel
-from dplan.tables.row_keys import row_keys
 from dplan.tables.words import Words, listed, words_of
-from dplan.tables.writing import conventions_of_output, write_rows
 from dplan.text import shown
 
-__all__ = ["ROW", "is_queue", "read_queue", "review_rows", "write_queue"]
+__all__ = ["ROW", "RowCode", "is_queue", "read_queue"]
 
 ROW = "dplan_row"  # the column that carries the features
 
-# Columns of candidates, with names that no table has.
-_SCORE, _KEY, _PREPARED = "\x00score", "\x00key", "\x00prepared"
-
 _PREFIX = "row1-"
 _KEY_BYTES, _MODEL_BYTES = 8, 4
-_CANDIDATES = 20  # rows kept per row asked about, to choose from
 _SEPARATORS = (",", ";", "\t", "|")
-
-
-def review_rows(
-    model: TableModel, chunks: Iterable[Chunk], n: int, *, diverse: bool = True, explore: float = 0.0
-) -> tuple[pl.DataFrame, int]:
-    """Return the rows of a table to look at next, without those that already have a verdict, and how many were read.
-
-    Parameters
-    ----------
-    model : TableModel
-        The model.
-    chunks : iterable of Chunk
-        The table.
-    n : int
-        Number of rows.
-    diverse, explore
-        As in `dplan.query`.
-
-    Returns
-    -------
-    DataFrame, int
-        The columns of a review queue.
-    """
-    done = set(model.summary.get("verdict_keys", ()))
-    best, n_read = pl.DataFrame(), 0
-    for chunk in chunks:
-        table = chunk()
-        if table.height == 0:
-            continue
-        with chunk.located():
-            prepared = model.prepare(table)
-        n_read += table.height
-        scores = model.detector.anomaly_score(prepared)
-        top = np.argsort(-scores, kind="stable")[: _CANDIDATES * n + len(done)]
-        keys = row_keys(table[top].select(_ids(model, table)), prepared[top])
-        own = table[top].with_columns(
-            pl.Series(_SCORE, scores[top]),
-            pl.Series(_KEY, keys),
-            pl.Series(_PREPARED, [row.tobytes() for row in prepared[top]]),
-        )
-        own = own.filter(~pl.Series(keys, dtype=pl.String).is_in(list(done)))
-        best = pl.concat([best, own], how="diagonal_relaxed").sort(
-            _SCORE, descending=True, maintain_order=True
-        )
-        best = best[: _CANDIDATES * n]
-    if best.height == 0:
-        return best, n_read
-    rows = np.frombuffer(b"".join(best[_PREPARED]), dtype=np.float32).reshape(best.height, -1)
-    chosen = query(best[_SCORE].to_numpy(), n, X=rows, diverse=diverse, explore=explore)
-    return _as_queue(model, best[chosen], rows[chosen]), n_read
-
-
-def _ids(model: TableModel, table: pl.DataFrame) -> list[str]:
-    """Return the ids of the model if the table has them all; otherwise a row is known by its features."""
-    ids = model.summary.get("ids", [])
-    return ids if set(ids) <= set(table.columns) else []
-
-
-def _as_queue(model: TableModel, rows: pl.DataFrame, prepared: Floats) -> pl.DataFrame:
-    verdict = str(model.summary.get("label") or "verdict")
-    scores, code = rows[_SCORE].to_numpy(), RowCode(model)
-    copied = rows.drop(_SCORE, _KEY, _PREPARED, ROW, verdict, strict=False)
-
-    def free(name: str) -> str:
-        return f"dplan_{name}" if name in copied.columns or name == verdict else name
-
-    return pl.DataFrame(
-        [
-            pl.Series(verdict, [None] * rows.height, dtype=pl.String),
-            pl.Series(free("score"), scores).round(4),
-            pl.Series(free("percentile"), model.percentile(scores)),
-            pl.Series(free("reasons"), model.reasons(rows), dtype=pl.String),
-            *copied,
-            pl.Series(ROW, [code.encode(key, row) for key, row in zip(rows[_KEY], prepared, strict=True)]),
-        ]
-    )
-
-
-def write_queue(
-    rows: pl.DataFrame,
-    path: Path,
-    like: Conventions | None = None,
-    *,
-    separator: str | None = None,
-    decimal: str | None = None,
-) -> None:
-    """Write a review queue as CSV or TSV, by the file's name, for the spreadsheet that wrote the table.
-
-    Separator and decimal sign are those of `like`, unless they are given. A byte order mark tells the encoding.
-    """
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in ("csv", "tsv", "txt"):
-        raise ValueError(f"{path.name}: a review queue is a .csv or .tsv file, which every spreadsheet opens")
-    with atomic_write(path) as temporary:
-        conventions = replace(conventions_of_output(kind, like, separator, decimal), mark=True)
-        write_rows(rows.lazy(), temporary, kind, conventions)
 
 
 class RowCode:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 import polars as pl
@@ -16,7 +15,6 @@ from dplan.columns.differences import TransformReport
 from dplan.tables.chunks import Chunk
 from dplan.tables.mistakes import OnError, tolerated
 from dplan.tables.model import TableModel
-from dplan.tables.parts import prepare_rows
 from dplan.tables.reasons import Reason
 from dplan.tables.report.distributions import MIN_ROWS, Feature, features
 from dplan.tables.report.known import Labels, TrainingRows
@@ -162,7 +160,7 @@ def report_data(
         if frame.height == 0:
             continue
         with chunk.located():
-            done = tolerated(frame, partial(prepare_rows, model), on_error)
+            done = tolerated(frame, model.prepare_with_report, on_error)
         if done.mistakes.height:
             own = pl.Series("dplan_row_number", numbers[done.mistakes["dplan_row_number"].to_numpy() - 1])
             mistakes.append(done.mistakes.with_columns(own).drop(_GIVEN, strict=False))

@@ -14,7 +14,7 @@ from dplan import IForest, LogisticBaseline
 from dplan.exceptions import NonFiniteScoreError
 from dplan.tables import TableModel, fit_table, from_table
 from dplan.tables.input import Input
-from dplan.tables.scoring import Options, score_table
+from tests.scoring.files import Options, score_table
 
 
 def scored(model_path, table, tmp_path, options=None, *, rows=100_000, kind="parquet", out="out.parquet"):
@@ -25,7 +25,7 @@ def scored(model_path, table, tmp_path, options=None, *, rows=100_000, kind="par
         Input(source),
         target,
         options or Options(),
-        output_kind=target.suffix[1:],
+        output_format=target.suffix[1:],
         chunk_rows=rows,
     )
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
@@ -76,9 +76,11 @@ def test_alerts_and_top_rows_have_reasons_and_no_others(model, model_path, table
 
 def test_rows_are_explained_after_it_is_decided_which_are_shown(model_path, table, tmp_path, monkeypatch):
     explained = []
-    real = TableModel.reasons
+    real = TableModel.why
     monkeypatch.setattr(
-        TableModel, "reasons", lambda self, rows: explained.append(rows.height) or real(self, rows)
+        TableModel,
+        "why",
+        lambda self, rows, **known: explained.append(rows.height) or real(self, rows, **known),
     )
     scored(model_path, table, tmp_path, Options(budget=9, explain=True), rows=100)
     assert sum(explained) == 9
@@ -180,7 +182,7 @@ def test_formulas_are_neutralised_in_csv_and_only_there(model_path, table, tmp_p
     for out, separator in (("out.csv", ","), ("out.tsv", "\t")):
         source, target = tmp_path / "in.parquet", tmp_path / out
         risky.write_parquet(source)
-        score_table(model_path, Input(source), target, options, output_kind=out[4:])
+        score_table(model_path, Input(source), target, options, output_format=out[4:])
         with target.open(newline="") as file:
             found = list(csv.DictReader(file, delimiter=separator))
         for name in ("note", "'=head", "'\n@head", "category", "enum"):
@@ -192,10 +194,10 @@ def test_formulas_are_neutralised_in_csv_and_only_there(model_path, table, tmp_p
 @pytest.fixture
 def interrupted(monkeypatch):
     """Make the scoring of chunks, or the explaining of rows, fail after some times."""
-    from dplan.tables import scoring
+    from dplan.scoring.parts import Parts
 
-    def after(times, name="score_chunk"):
-        calls, real = [], getattr(scoring, name)
+    def after(times, name="score"):
+        calls, real = [], getattr(Parts, name)
 
         def failing(*args):
             calls.append(1)
@@ -203,10 +205,10 @@ def interrupted(monkeypatch):
                 raise KeyboardInterrupt
             return real(*args)
 
-        monkeypatch.setattr(scoring, name, failing)
+        monkeypatch.setattr(Parts, name, failing)
 
         def again():
-            monkeypatch.setattr(scoring, name, real)
+            monkeypatch.setattr(Parts, name, real)
 
         return again
 
@@ -219,7 +221,7 @@ def test_an_interrupted_run_continues_with_what_is_the_same(model_path, table, t
 
     def run(model=model_path, rows=300, **options):
         return score_table(
-            model, Input(source), target, Options(**options), output_kind="parquet", chunk_rows=rows
+            model, Input(source), target, Options(**options), output_format="parquet", chunk_rows=rows
         )
 
     def stop(**options):
@@ -251,7 +253,7 @@ def test_content_replaced_with_the_old_name_size_and_time_is_scored_anew(
 
     def run():
         return score_table(
-            model_path, Input(source), target, Options(), output_kind="parquet", chunk_rows=300
+            model_path, Input(source), target, Options(), output_format="parquet", chunk_rows=300
         )
 
     for other in (table.reverse(), table[:1500].vstack(table[1500:].reverse())):
@@ -294,7 +296,7 @@ def test_a_table_that_changes_while_it_is_read_is_an_error(kind, how, model_path
             Input(source),
             target,
             Options(),
-            output_kind="parquet",
+            output_format="parquet",
             chunk_rows=200,
             progress=progress,
         )
@@ -316,11 +318,11 @@ def test_an_interrupted_explanation_continues_and_gives_the_same_bytes(
     def run(name):
         return score_table(
             model_path, Input(tmp_path / "in.csv"), tmp_path / name, Options(budget=40, explain=True),
-            output_kind="csv", chunk_rows=200, progress=lambda *told: explained.append(told),
+            output_format="csv", chunk_rows=200, progress=lambda *told: explained.append(told),
         )  # fmt: skip
 
     run("undisturbed.csv")
-    again = interrupted(2, "explain_rows")
+    again = interrupted(2, "explain")
     with pytest.raises(KeyboardInterrupt):
         run("out.csv")
     again()
@@ -336,7 +338,13 @@ def test_two_runs_cannot_write_one_output(model_path, table, tmp_path):
 
     def run(progress=lambda *_: None):
         return score_table(
-            model_path, Input(source), target, Options(), output_kind="csv", chunk_rows=500, progress=progress
+            model_path,
+            Input(source),
+            target,
+            Options(),
+            output_format="csv",
+            chunk_rows=500,
+            progress=progress,
         )
 
     def second(stage, done, total):
@@ -365,7 +373,7 @@ def test_an_input_is_never_the_output(link, model_path, table, tmp_path):
         target = source if link == "the path" else model
     before = {path: path.read_bytes() for path in (source, model)}
     with pytest.raises(ValueError, match="is also an input"):
-        score_table(model, Input(source), target, Options(), output_kind="csv")
+        score_table(model, Input(source), target, Options(), output_format="csv")
     assert {path: path.read_bytes() for path in (source, model)} == before
     assert not list(tmp_path.glob(".*"))
 
@@ -378,7 +386,7 @@ def test_json_lines_may_change_their_number_type_from_chunk_to_chunk(model_path,
     (tmp_path / "in.jsonl").write_text("\n".join(lines))
     score_table(
         model_path, Input(tmp_path / "in.jsonl"), tmp_path / "out.jsonl", Options(("n",)),
-        output_kind="jsonl", chunk_rows=10,
+        output_format="jsonl", chunk_rows=10,
     )  # fmt: skip
     found = pl.read_ndjson(tmp_path / "out.jsonl")
     assert found["payment"].to_list() == table["payment"][:40].to_list()
@@ -421,7 +429,7 @@ def test_broken_files_are_refused(model_path, tmp_path):
     (tmp_path / "in.parquet").write_text("nothing")
     with pytest.raises(ValueError, match="cannot be read as Parquet"):
         score_table(
-            model_path, Input(tmp_path / "in.parquet"), tmp_path / "o.csv", Options(), output_kind="csv"
+            model_path, Input(tmp_path / "in.parquet"), tmp_path / "o.csv", Options(), output_format="csv"
         )
     with pytest.raises(ValueError, match="line 1: not valid JSON"):
         frames(b"{\n", kind="jsonl")
@@ -439,7 +447,7 @@ def folder_of_parts(table, tmp_path):
 
 def score_folder(model_path, inputs, output, options=None, kind="folder"):
     return score_table(
-        model_path, Input(inputs), output, options or Options(), output_kind=kind, chunk_rows=200
+        model_path, Input(inputs), output, options or Options(), output_format=kind, chunk_rows=200
     )
 
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import BinaryIO, cast
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from dplan.tables.chunks import Chunk
+from dplan.exceptions import CellError
+from dplan.scoring.scorer import Batch, Scored, Scorer
+from dplan.tables.chunks import Conventions
 from dplan.tables.decoding import AUTO
 from dplan.tables.input import Input
-from dplan.tables.model import TableModel
-from dplan.tables.parts import reasons_for
-from dplan.tables.writing import DIGITS, neutralised, output_names
+from dplan.tables.writing import DIGITS, conventions_of_output, neutralised, output_names
+from dplan.text import shown
 
 __all__ = ["Followed", "follow"]
 
@@ -35,14 +34,14 @@ class Followed:
 
 
 def follow(
-    model: TableModel,
+    scorer: Scorer,
     stream: Input,
     target: BinaryIO,
     *,
-    output_kind: str,
-    keep: Sequence[str] = (),
-    threshold: float | None = None,
+    output_format: str,
     explain: bool = False,
+    separator: str | None = None,
+    decimal: str | None = None,
     skip: Callable[[str], object] = lambda message: None,
 ) -> Followed:
     r"""Score rows as they arrive and write each at once.
@@ -52,20 +51,19 @@ def follow(
 
     Parameters
     ----------
-    model : TableModel
-        The model.
+    scorer : Scorer
+        How rows are scored, which columns are copied, and which rows are alerts: by a threshold alone, because a
+        budget or the highest scores are known only at the end.
     stream : Input
         The stream, CSV or JSON lines, and how it is read.
     target : binary file
         Where to write.
-    output_kind : {"csv", "tsv", "jsonl"}
+    output_format : {"csv", "tsv", "jsonl"}
         Format to write.
-    keep : sequence of str
-        Columns to copy in addition to the ids of the model.
-    threshold : float, optional
-        Make rows with at least this score alerts; None for the model's threshold.
     explain : bool
         Write the reasons for each alert.
+    separator, decimal : str, optional
+        Separator and decimal sign of a CSV output; a comma and a point by default.
     skip : callable
         Called with the line and the problem of each row that is skipped.
 
@@ -79,23 +77,25 @@ def follow(
     >>> from dplan import LogisticBaseline
     >>> from dplan.tables import fit_table, from_table
     >>> table = pl.DataFrame({"amount": [*range(100), 900, 950], "fraud": [0] * 100 + [1, 1]})
-    >>> model = fit_table(from_table(table, label="fraud"), LogisticBaseline())
+    >>> scorer = Scorer(fit_table(from_table(table, label="fraud"), LogisticBaseline()))
     >>> out = io.BytesIO()
-    >>> arriving = Input(io.BytesIO(b"amount\n10\nten\n920\n"))
-    >>> follow(model, arriving, out, output_kind="csv", skip=print)
+    >>> follow(scorer, Input(io.BytesIO(b"amount\n10\nten\n920\n")), out, output_format="csv", skip=print)
     line 3: column 'amount': 'ten' is not a number, but the column was a number column in training; fix it, or leave it
     empty
     Followed(rows=2, alerts=1, skipped=1)
     >>> [line.split(",")[0] for line in out.getvalue().decode().splitlines()]
     ['row', '1', '3']
     """
+    if scorer.alerts.budget or scorer.alerts.top:
+        raise ValueError("the highest scores of a stream are known only at its end")
     if stream.encoding == AUTO:  # nothing can be detected before it arrives
         stream = replace(stream, encoding="utf-8")
     if len("\n".encode(stream.encoding)) > 1 and "utf8" not in stream.encoding.lower().replace("-", ""):
         raise ValueError(
             f"a stream cannot be read line by line in {stream.encoding}; convert it to UTF-8, such as with iconv"
         )
-    written = _Stream(model, target, output_kind, keep, threshold, explain)
+    conventions = conventions_of_output(output_format, None, separator, decimal)
+    found = Followed()
     arrivals = _whole_lines(cast(BinaryIO, stream.source))
     header = b""
     line = 1
@@ -104,33 +104,36 @@ def follow(
         header, _, rest = first.partition(b"\n")
         header += b"\n"
         arrivals, line = _after(rest, arrivals), 2
+    first_line = line
 
-    def read(text: bytes) -> Chunk:
+    def read(text: bytes) -> Batch:
         (chunk,) = replace(stream, source=io.BytesIO(header + text)).chunks(None)
-        return chunk
+        table = chunk()
+        if stream.format == "jsonl" and scorer.label and scorer.label not in table.columns:
+            table = table.with_columns(pl.lit(None, pl.String).alias(scorer.label))  # a key may be left out
+        return Batch(table)
 
     def take(lines: list[bytes], line: int) -> None:
         try:
-            table = read(b"\n".join(lines))()
-            scores = model.score(table)
+            scored = scorer.score(read(b"\n".join(lines))._replace(first=line - first_line))
         except (ValueError, TypeError, pl.exceptions.PolarsError) as error:
             if len(lines) > 1:  # one of them is wrong: the others are scored alone
                 for offset, own in enumerate(lines):
                     take([own], line + offset)
                 return
-            written.found.skipped += 1
-            problem = re.sub(r"^(the input, line|row) \d+[,:]? ", "", " ".join(str(error).split()))
-            skip(f"line {line:,}: {problem}")
-        else:
-            written.write(table, scores, line)
+            found.skipped += 1
+            skip(f"line {line:,}: {_problem(error)}")
+            return
+        rows = _output(scorer, scored, explain)
+        if rows.height:
+            content = _written(rows, output_format, conventions, header=found.rows == 0)
+            target.write(content)
+            target.flush()
+        found.rows += len(scored)
+        found.alerts += int(scorer.is_alert(scored.score).sum())
 
-    written.first_line = line
     if header.strip():  # wrong columns are wrong for every row
-        names = _names(header, stream)
-        model.check_columns(names)
-        for name in keep:
-            if name not in names:
-                raise ValueError(f"cannot keep column {name!r}: not in the table")
+        scorer.check(read(header).table.columns)  # as a row, which always has the right number of values
     for text in arrivals:
         lines = text.split(b"\n")
         start = 0
@@ -140,56 +143,35 @@ def follow(
                     take(lines[start:end], line + start)
                 start = end + 1
         line += len(lines)
-    return written.found
+    return found
 
 
-class _Stream:
-    """Writes scored rows at once, and counts them."""
+def _problem(error: Exception) -> str:
+    """Return what is wrong with a row, without its place: rows arrive in pieces, which count from one."""
+    if isinstance(error, CellError):
+        return f"column {shown(error.column)}: {error.problem}"
+    return re.sub(r"^(the input, line|row) \d+[,:]? ", "", " ".join(str(error).split()))
 
-    def __init__(
-        self,
-        model: TableModel,
-        target: BinaryIO,
-        output_kind: str,
-        keep: Sequence[str],
-        threshold: float | None,
-        explain: bool,
-    ) -> None:
-        self.found = Followed()
-        self.first_line = 1
-        self._model, self._target, self._kind, self._explain = model, target, output_kind, explain
-        self._keep = keep
-        self._threshold = model.threshold if threshold is None else threshold
-        self._begun = False
 
-    def write(self, table: pl.DataFrame, scores: NDArray[np.float64], line: int) -> None:
-        model = self._model
-        alerts = scores >= self._threshold
-        rounded = pl.Series("score", scores).round_sig_figs(DIGITS)
-        ours = [rounded, pl.Series("percentile", model.percentile(scores))]
-        ours.append(pl.Series("alert", alerts))
-        if self._explain:
-            ours.append(pl.Series("reasons", reasons_for(model, table, alerts), dtype=pl.String))
-        ids = model.summary.get("ids", ())
-        kept = [name for name in dict.fromkeys([*ids, *self._keep]) if name in table.columns]
-        first = line - self.first_line + 1
-        ours.insert(0, pl.Series("row", range(first, first + table.height)))
-        names = output_names(kept, [column.name for column in ours])
-        number, *others = (column.rename(names[column.name]) for column in ours)
-        self._write(pl.DataFrame([number, *table.select(kept).get_columns(), *others]))
-        self.found.rows += table.height
-        self.found.alerts += int(alerts.sum())
+def _output(scorer: Scorer, scored: Scored, explain: bool) -> pl.DataFrame:
+    assert scored.table is not None
+    number = pl.Series("row", scored.rows + 1)
+    ours = [number, *scorer.columns(scored, explain=explain)]
+    ours[1] = ours[1].round_sig_figs(DIGITS)
+    kept = [name for name in scorer.kept if name in scored.table.columns]
+    names = output_names(kept, [column.name for column in ours])
+    number, *others = (column.rename(names[column.name]) for column in ours)
+    return pl.DataFrame([number, *scored.table.select(kept).get_columns(), *others])
 
-    def _write(self, rows: pl.DataFrame) -> None:
-        if self._kind == "jsonl":
-            text = rows.write_ndjson()
-        else:
-            separator = "\t" if self._kind == "tsv" else ","
-            safe = neutralised(rows.lazy()).collect()
-            text = safe.write_csv(separator=separator, include_header=not self._begun)
-        self._begun = True
-        self._target.write(text.encode())
-        self._target.flush()
+
+def _written(rows: pl.DataFrame, output_format: str, conventions: Conventions, *, header: bool) -> bytes:
+    if output_format == "jsonl":
+        return rows.write_ndjson().encode()
+    safe = neutralised(rows.lazy()).collect()
+    comma = conventions.decimal == ","
+    return safe.write_csv(
+        separator=conventions.separator, decimal_comma=comma, include_header=header
+    ).encode()
 
 
 def _whole_lines(source: BinaryIO) -> Iterator[bytes]:
@@ -209,10 +191,3 @@ def _after(rest: bytes, arrivals: Iterator[bytes]) -> Iterator[bytes]:
     if rest:
         yield rest
     yield from arrivals
-
-
-def _names(header: bytes, stream: Input) -> list[str]:
-    """Return the column names of a header."""
-    fields = io.BytesIO(header + header)  # as a row, which always has the right number of values
-    (chunk,) = replace(stream, source=fields).chunks(None)
-    return chunk().columns

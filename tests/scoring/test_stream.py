@@ -8,9 +8,9 @@ import sys
 import polars as pl
 import pytest
 
-from dplan.tables.following import follow
+from dplan.scoring import Alerts, Scorer, follow
 from dplan.tables.input import Input
-from dplan.tables.scoring import Options, score_table
+from tests.scoring.files import Options, score_table
 from tests.tables.payments import payments
 
 
@@ -24,15 +24,16 @@ def scored(model_path, new, tmp_path_factory):
     folder = tmp_path_factory.mktemp("scored")
     new.write_csv(folder / "new.csv")
     score_table(
-        model_path, Input(folder / "new.csv"), folder / "out.csv", Options(explain=True), output_kind="csv"
+        model_path, Input(folder / "new.csv"), folder / "out.csv", Options(explain=True), output_format="csv"
     )
     return (folder / "out.csv").read_text()
 
 
-def followed(model, content, format="csv", encoding="auto", **options):
+def followed(model, content, format="csv", encoding="auto", keep=(), threshold=None, **options):
     out, skipped = io.BytesIO(), []
+    scorer = Scorer(model, keep=keep, alerts=Alerts(threshold))
     arriving = Input(io.BufferedReader(io.BytesIO(content)), format, encoding).like(model)
-    found = follow(model, arriving, out, **{"output_kind": "csv", "skip": skipped.append, **options})
+    found = follow(scorer, arriving, out, **{"output_format": "csv", "skip": skipped.append, **options})
     return found, out.getvalue().decode(), skipped
 
 
@@ -45,7 +46,7 @@ def test_a_stream_gives_the_output_of_a_file(model, new, scored):
 
 def test_json_lines(model, new, scored):
     lines = new.with_columns(pl.col("day").cast(pl.String)).write_ndjson()
-    found, text, _ = followed(model, lines.encode(), format="jsonl", output_kind="jsonl", keep=["country"])
+    found, text, _ = followed(model, lines.encode(), format="jsonl", output_format="jsonl", keep=["country"])
     rows = [json.loads(line) for line in text.splitlines()]
     assert [row["score"] for row in rows] == pl.read_csv(io.StringIO(scored))["score"].to_list()
     assert list(rows[0]) == ["row", "payment", "country", "score", "percentile", "alert"]
@@ -100,7 +101,7 @@ def test_rows_of_different_types_are_read_one_by_one(model, new):
     rows = new[:4].with_columns(pl.col("day").cast(pl.String)).to_dicts()
     rows[1]["items"] = str(rows[1]["items"])
     content = "\n".join(map(json.dumps, rows)).encode()
-    _, text, skipped = followed(model, content, format="jsonl", output_kind="jsonl")
+    _, text, skipped = followed(model, content, format="jsonl", output_format="jsonl")
     found = [json.loads(line)["score"] for line in text.splitlines()]
     assert found == pytest.approx(model.score(new[:4]).tolist(), rel=1e-5)
     assert skipped == []

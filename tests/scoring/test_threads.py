@@ -7,7 +7,7 @@ import time
 import pytest
 
 from dplan._kernels import threads
-from dplan.tables.workers import in_threads
+from dplan.scoring.threads import in_threads
 
 
 def an_hour(model, both_begun, ended):

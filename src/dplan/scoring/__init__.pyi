@@ -1,0 +1,10 @@
+from .queue import review_rows as review_rows
+from .queue import write_queue as write_queue
+from .scorer import Alerts as Alerts
+from .scorer import Batch as Batch
+from .scorer import Best as Best
+from .scorer import Scored as Scored
+from .scorer import Scorer as Scorer
+from .scorer import loaded as loaded
+from .stream import follow as follow
+from .table import score_table as score_table
