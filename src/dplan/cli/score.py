@@ -204,7 +204,7 @@ def _readable_twice(table: Input) -> Input:
 
     if not table.is_stream:
         return table
-    copy = TemporaryFile()  # noqa: SIM115  # until the command ends
+    copy = click.get_current_context().with_resource(TemporaryFile())  # noqa: SIM115  # until the end
     shutil.copyfileobj(cast(BinaryIO, table.source), copy)
     copy.seek(0)
     return replace(table, source=cast(BinaryIO, copy))
