@@ -99,8 +99,8 @@ def test_a_threshold_is_reached_by_equal_scores_and_a_budget_takes_ties_in_row_o
 def test_cells_are_scored_like_a_table(model, table):
     some = table[:100]
     scorer = Scorer(model)
-    numbers = some.select(scorer.cells.numbers).cast(pl.Float64).fill_null(np.nan).to_numpy()
-    texts = [some[name].cast(pl.String).to_list() for name in scorer.cells.texts]
+    numbers = some.select(model.preparation.number_columns).cast(pl.Float64).fill_null(np.nan).to_numpy()
+    texts = [some[name].cast(pl.String).to_list() for name in model.preparation.text_columns]
     scored = scorer.score(Cells(numbers, texts))
     np.testing.assert_array_equal(scored.score, model.score(some))
     with pytest.raises(ValueError, match="without a table"):
