@@ -193,6 +193,12 @@ LINE = json.dumps(GOOD).encode()
         ("/v2/models/payments/infer", {"inputs": [{**tensors([GOOD])[0], "shape": [2]}]}, 400, "1 values do not have"),
         ("/v2/models/payments/infer", {"inputs": [{**tensors([GOOD])[0], "datatype": "F"}]}, 400, "unknown datatype"),
         ("/v2/models/payments/infer", {"inputs": tensors([GOOD]), "outputs": ["x"]}, 400, "unknown output 'x'"),
+        (
+            "/v2/models/payments/infer",
+            {"inputs": tensors([GOOD]), "outputs": ["score", "alert", {"name": "score"}]},
+            400,
+            "two outputs called 'score'",
+        ),
     ],
 )  # fmt: skip
 def test_a_bad_request_is_told_what_is_wrong(path, body, status, problem, serving):

@@ -223,6 +223,8 @@ def _wanted(outputs: Any) -> list[str]:
         name = entry.get("name") if isinstance(entry, Mapping) else entry
         if not isinstance(name, str) or name not in _OUTPUTS:
             raise MalformedError(f"unknown output {shown(name)}; available: {', '.join(_OUTPUTS)}")
+        if name in names:  # a small request would get a large answer
+            raise MalformedError(f"there are two outputs called {shown(name)}")
         names.append(name)
     return names
 
