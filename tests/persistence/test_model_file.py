@@ -194,6 +194,16 @@ def test_huge_or_invalid_sizes_are_rejected_without_allocating(header, tmp_path)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kilobytes
 
 
+@pytest.mark.parametrize("lengths", [[2] * 9, [0] * 1_000_000])
+def test_many_dimensions_are_rejected_before_they_are_multiplied(lengths, tmp_path, monkeypatch):
+    monkeypatch.setattr(model_file.math, "prod", lambda _: pytest.fail("multiplied"))
+    entry = {"dtype": "F32", "shape": lengths, "data_offsets": [0, 2048]}
+    path = tmp_path / "m.dplan"
+    forged(path, b'},"a":' + json.dumps(entry).encode() + b"}", bytes(2048))
+    with pytest.raises(ModelFileError, match=f"'a' has {len(lengths):,} dimensions, the limit is 8"):
+        model_file.read(path)
+
+
 def test_a_huge_header_length_and_a_huge_sparse_file_are_rejected(tmp_path):
     path = tmp_path / "m.dplan"
     for length, why in ((2**63, "at most"), (10**8, "at most"), (10**6, "longer than the file")):

@@ -44,6 +44,7 @@ _TYPES: dict[str, np.dtype[Any]] = {
 
 # Far larger than any model of this package, and small enough to read at once.
 _MAX_HEADER, _MAX_FILE = 64 * 2**20, 2**30
+_MAX_DIMENSIONS = 8
 
 
 @dataclass(frozen=True)
@@ -198,6 +199,8 @@ def _tensors(table: dict[str, Any], data: memoryview) -> Tensors:
         dtype, shape = next((d for kind, d in _TYPES.items() if kind == entry["dtype"]), None), entry["shape"]
         if dtype is None:
             raise ValueError(f"tensor {name!r} has the unsupported type {str(entry['dtype'])[:80]}")
+        if isinstance(shape, list) and len(shape) > _MAX_DIMENSIONS:  # whose product could take minutes
+            raise ValueError(f"tensor {name!r} has {len(shape):,} dimensions, the limit is {_MAX_DIMENSIONS}")
         if not isinstance(shape, list) or not all(
             type(length) is int and 0 <= length <= len(data) for length in shape
         ):
