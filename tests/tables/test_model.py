@@ -1,5 +1,6 @@
 """Models for tables: fitting, percentiles, reasons in words, 8 threads."""
 
+import difflib
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -143,3 +144,20 @@ def test_the_same_seed_gives_the_same_model(model):
     again = fit_table(own, DPLAN(**QUICK))
     np.testing.assert_array_equal(again.detector.weights_, model.detector.weights_)
     np.testing.assert_array_equal(again.background, model.background)
+
+
+def test_few_and_short_names_are_compared_to_find_what_was_meant(model, monkeypatch):
+    compared = []
+    find = difflib.get_close_matches
+
+    def counted(word, possibilities, n):
+        compared.append((word, *possibilities))
+        return find(word, possibilities, n)
+
+    monkeypatch.setattr(difflib, "get_close_matches", counted)
+    with pytest.raises(ValueError, match=r"'amount' \(did you mean 'amont'\?\)"):
+        model.check_columns(["amont", *(f"{'x' * 5_000}{i}" for i in range(1_000))])
+    with pytest.raises(ValueError, match="unexpected columns"):
+        model.check_columns([f"wrong {i}" for i in range(1_000)])
+    assert sum(map(len, compared)) <= 10 * 51
+    assert max(len(name) for names in compared for name in names) <= 60

@@ -30,6 +30,9 @@ from dplan.text import shown
 __all__ = ["TableModel", "load"]
 
 _NAMED = 10  # columns named in a message
+# Names that a missing one is compared with, and their characters: finding similar names is slow, and a service answers
+# nobody else meanwhile.
+_COMPARED, _LONGEST_COMPARED = 50, 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +114,10 @@ class TableModel:
             return
         expected.update(self.not_read)
         unknown = [name for name in found if name not in expected]
+        candidates = [name for name in unknown if len(name) <= _LONGEST_COMPARED][:_COMPARED]
         parts = []
         for name in absent[:_NAMED]:
-            near = difflib.get_close_matches(name, unknown[:1000], n=1)
+            near = difflib.get_close_matches(name[:_LONGEST_COMPARED], candidates, n=1)
             parts.append(shown(name) + (f" (did you mean {shown(near[0])}?)" if near else ""))
         message = f"the table does not match the model: missing columns {_listed(parts, len(absent))}"
         if unknown:
