@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 import secrets
 import socket
 from collections.abc import Callable, Collection, Mapping
@@ -104,9 +105,12 @@ class Guard:
         await (answer or self._app)(scope, receive, send_with_headers if self._headers else send)
 
     def _check_host(self, scope: Scope) -> None:
+        given = Headers(scope=scope).getlist("host")
+        if len(given) > 1:  # a proxy may have looked at another one than we do
+            raise HTTPException(400, "the request has several Host headers")
         if self._hosts is None:
             return
-        name = _hostname(Headers(scope=scope).get("host", ""))
+        name = _hostname("".join(given))
         if not is_loopback(name) and name not in self._hosts:
             known = "requests under the names of this machine" if self._hosts else "requests to localhost"
             raise HTTPException(421, f"this server answers {known} only; start it with --host")
@@ -124,13 +128,13 @@ class Bearer:
     """
 
     def __init__(self, token: str, open_paths: Collection[str] = ()) -> None:
-        self._expected, self._open = f"Bearer {token}".encode(), frozenset(open_paths)
+        self._token, self._open = token.encode(), frozenset(open_paths)
 
     def check(self, scope: Scope) -> None:
         """Refuse a request without the token."""
-        given = Headers(scope=scope).get("authorization", "")
-        matches = secrets.compare_digest(given.encode("latin-1"), self._expected)
-        if scope["path"] not in self._open and not matches:
+        scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
+        matches = secrets.compare_digest(given.encode("latin-1"), self._token)
+        if scope["path"] not in self._open and not (matches and scheme.lower() == "bearer"):
             raise HTTPException(
                 401,
                 "missing or wrong token; send the header  Authorization: Bearer TOKEN",
@@ -207,9 +211,15 @@ def is_loopback(host: str) -> bool:
 
 
 def _hostname(header: str) -> str:
-    """Return the name in a Host header, without the port."""
-    text = header.strip().lower()
-    return text[1:].partition("]")[0] if text.startswith("[") else text.partition(":")[0]
+    """Return the name in a Host header, without the port; nothing if it is not a name and a port.
+
+    Examples
+    --------
+    >>> _hostname("LOCALHOST:8000"), _hostname("[::1]:80"), _hostname("localhost:80@example.org")
+    ('localhost', '::1', '')
+    """
+    found = re.fullmatch(r"(?:\[([\da-f:.]+)\]|([^\s:@/\[\]]+))(?::\d{0,5})?", header.strip().lower())
+    return "" if found is None else found[1] or found[2]
 
 
 async def receive_body(request: Request, most: int, seconds: float, hint: str = "") -> bytes:

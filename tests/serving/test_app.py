@@ -245,6 +245,20 @@ def test_only_this_machine_is_answered_on_loopback(serving):
     assert status == 421
     assert "localhost only" in found["error"]
     assert serving.ask("/ping", headers={"Host": "localhost:1"})[0] == 200
+    for host in (
+        "localhost:80@evil.example",
+        "localhost@evil.example",
+        "[::1]evil.example",
+        "localhost:80:80",
+        "",
+    ):
+        assert serving.ask("/ping", headers={"Host": host})[0] == 421, host
+
+
+def test_two_host_headers_are_refused(serving):
+    with socket.create_connection(("127.0.0.1", serving.port), timeout=30) as connection:
+        connection.sendall(b"GET /ping HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")
+        assert connection.recv(1000).startswith(b"HTTP/1.1 400 ")
 
 
 @pytest.fixture(scope="module")
@@ -264,7 +278,8 @@ def test_a_token_is_asked_for(strict):
         assert "Authorization: Bearer TOKEN" in found["error"]
     assert strict.ask("/metrics")[0] == 401
     assert strict.ask("/ping")[0] == 200
-    assert strict.ask("/score", [GOOD], headers={"Authorization": "Bearer open sesame"})[0] == 200
+    for scheme in ("Bearer", "bearer", "BEARER"):
+        assert strict.ask("/score", [GOOD], headers={"Authorization": f"{scheme} open sesame"})[0] == 200
     assert "sesame" not in strict.log_text
 
 
