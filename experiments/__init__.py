@@ -2,7 +2,7 @@
 
 ========================  =====================================================================
 `suites`                  the experiments as lists of cells
-`methods`, `rivals`       the methods by name: detectors, variants of DPLAN, others to compare with
+`methods`                 the methods by name: detectors, variants of DPLAN, others to compare with
 `data`                    the data behind a scenario id, and tables of other collections
 `cells`                   running and evaluating one cell
 `journal`                 one JSON line per finished cell; survives crashes and full disks

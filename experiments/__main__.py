@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import click
 from dplan.cli._shared import DATA_HOME, FOLDER, INTERRUPTED, Commands, echo, examples, progress_bar
 
 if TYPE_CHECKING:
-    from experiments.cells import Cell
+    from experiments.runner import Progress
 
 __all__ = ["main"]
 
@@ -36,126 +37,67 @@ class _WithSuites(click.Command):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from experiments.suites import SUITES
 
+        titles = [(name, suite.title) for name, suite in SUITES.items()]
         with formatter.section("Suites"):
-            formatter.write_dl(
-                [
-                    *((name, suite.title) for name, suite in SUITES.items()),
-                    ("all", "all experiments of the paper"),
-                ]
-            )
+            formatter.write_dl([*titles, ("all", "all experiments of the paper")])
         super().format_epilog(ctx, formatter)
+
+
+def _once(_: click.Context, __: click.Parameter, given: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(given))
+
+
+_several = partial(click.option, multiple=True, callback=_once)
+_COUNT = click.IntRange(min=1)
+_DATASETS = "Data set or table to run; may be repeated.  [default: all of the suite]"
+_LABELS = "Labelled rows, for suites about few labels; may be repeated.  [default: as in the suite]"
+_METHODS = "A detector, a variant of DPLAN, or `every` for all detectors; may be repeated.  [default: as in the paper]"
+_OUTPUT = "Folder for the results. Run the same command again to resume an interrupted run."
+_PER_REFIT = "Verdicts between two refits, for the suite discovery; may be repeated.  [default: 10 and 1]"
+_PROTOCOLS = (
+    "`fixed`: only the detector's seed varies between runs; `resampled`: the rows vary as well; may be repeated.  "
+    "[default: resampled]"
+)
+_VERDICTS = "Verdicts of a review, for the suite discovery.  [default: 300; with --quick 50]"
 
 
 @click.command(cls=_WithSuites, epilog=_EXAMPLES)
 @click.argument("suites", nargs=-1, metavar="[SUITE]...")
-@click.option(
-    "-m",
-    "--method",
-    "methods",
-    multiple=True,
-    metavar="NAME",
-    help="A detector, a variant of DPLAN, or `every` for all detectors; may be repeated.  "
-    "[default: as in the paper]",
-)
-@click.option(
-    "--runs", type=click.IntRange(min=1), help="Number of seeds.  [default: 10; adgym 3; with --quick 2]"
-)
+@_several("-m", "--method", "methods", metavar="NAME", help=_METHODS)
+@click.option("--runs", type=_COUNT, help="Number of seeds.  [default: 10; adgym 3; with --quick 2]")
 @click.option("--first-seed", type=click.IntRange(min=0), help="First seed.  [default: 0; adgym 1]")
-@click.option(
-    "--labels",
-    multiple=True,
-    type=click.IntRange(min=1),
-    help="Labelled rows, for suites about few labels; may be repeated.  [default: as in the suite]",
-)
-@click.option(
-    "--per-refit",
-    multiple=True,
-    type=click.IntRange(min=1),
-    help="Verdicts between two refits, for the suite discovery; may be repeated.  [default: 10 and 1]",
-)
-@click.option(
-    "--verdicts",
-    type=click.IntRange(min=1),
-    help="Verdicts of a review, for the suite discovery.  [default: 300; with --quick 50]",
-)
-@click.option(
-    "--protocol",
-    "protocols",
-    multiple=True,
-    type=click.Choice(["fixed", "resampled"]),
-    help="`fixed`: only the detector's seed varies between runs; `resampled`: the rows vary as well; may be repeated.  "
-    "[default: resampled]",
-)
-@click.option(
-    "--dataset",
-    "datasets",
-    multiple=True,
-    metavar="NAME",
-    help="Data set or table to run; may be repeated.  [default: all of the suite]",
-)
+@_several("--labels", type=_COUNT, help=_LABELS)
+@_several("--per-refit", type=_COUNT, help=_PER_REFIT)
+@click.option("--verdicts", type=_COUNT, help=_VERDICTS)
+@_several("--protocol", "protocols", type=click.Choice(["fixed", "resampled"]), help=_PROTOCOLS)
+@_several("--dataset", "datasets", metavar="NAME", help=_DATASETS)
 @click.option("--data-home", type=FOLDER, help=DATA_HOME)
-@click.option(
-    "-o",
-    "--output",
-    type=FOLDER,
-    default=Path("benchmark-output"),
-    show_default=True,
-    help="Folder for the results. Run the same command again to resume an interrupted run.",
-)
-@click.option(
-    "-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Worker processes."
-)
+@click.option("-o", "--output", type=FOLDER, default="benchmark-output", show_default=True, help=_OUTPUT)
+@click.option("-j", "--jobs", type=_COUNT, default=1, show_default=True, help="Worker processes.")
 @click.option(
     "--quick", is_flag=True, help="Use the embedded data, 2 seeds and fewer points; takes about a minute."
 )
-def run(
-    suites: tuple[str, ...],
-    methods: tuple[str, ...],
-    runs: int | None,
-    first_seed: int | None,
-    labels: tuple[int, ...],
-    per_refit: tuple[int, ...],
-    verdicts: int | None,
-    protocols: tuple[str, ...],
-    datasets: tuple[str, ...],
-    data_home: Path | None,
-    output: Path,
-    jobs: int,
-    quick: bool,
-) -> None:
+def run(suites: tuple[str, ...], data_home: Path | None, output: Path, jobs: int, **chosen: Any) -> None:
     """Run the cells of each SUITE that are not in the output folder yet.
 
     A cell is one method, fitted once on one data set with one seed.
     """
-    if not suites and not quick:
+    if not suites and not chosen["quick"]:
         raise click.UsageError("name a suite, use `all`, or add --quick")
     from dplan.detectors._registry import list_detectors
     from experiments import runner
     from experiments.suites import PAPER_SUITES, Plan
 
-    if "every" in methods:
-        methods = tuple(entry.name for entry in list_detectors())
+    if "every" in chosen["methods"]:
+        chosen["methods"] = tuple(entry.name for entry in list_detectors())
+    chosen["runs"] = chosen["runs"] or (2 if chosen["quick"] else None)
+    chosen["protocols"] = chosen["protocols"] or ("resampled",)
     try:
-        plan = Plan(
-            suites=PAPER_SUITES if not suites or "all" in suites else tuple(dict.fromkeys(suites)),
-            methods=methods,
-            runs=runs or (2 if quick else None),
-            first_seed=first_seed,
-            labels=tuple(dict.fromkeys(labels)),
-            per_refit=tuple(dict.fromkeys(per_refit)),
-            verdicts=verdicts,
-            protocols=tuple(dict.fromkeys(protocols)) or ("resampled",),
-            datasets=tuple(dict.fromkeys(datasets)),
-            quick=quick,
-        )
+        plan = Plan(PAPER_SUITES if not suites or "all" in suites else tuple(dict.fromkeys(suites)), **chosen)
         with progress_bar() as show:
+            command = _command_line(data_home)
             summary = runner.run(
-                plan,
-                output,
-                home=data_home,
-                jobs=jobs,
-                command=_command_line(data_home),
-                listener=_Listener(show),
+                plan, output, home=data_home, jobs=jobs, command=command, listener=partial(_tell, show)
             )
     except KeyboardInterrupt:
         echo("Interrupted. Finished cells are kept; run the same command again to resume.", err=True)
@@ -194,11 +136,7 @@ def report(folder: Path, output: Path | None, name: str, data_home: Path | None)
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--data-home", type=FOLDER, help=DATA_HOME)
 @click.option(
-    "--rerun",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Cells to run again and compare.",
+    "--rerun", type=click.IntRange(0), default=0, show_default=True, help="Cells to run again and compare."
 )
 def check(folder: Path, data_home: Path | None, rerun: int) -> None:
     """Check the results in FOLDER: cells, metrics, data, and the rows behind a sample of the cells.
@@ -217,26 +155,15 @@ def check(folder: Path, data_home: Path | None, rerun: int) -> None:
         raise SystemExit(1)
 
 
-class _Listener:
-    """Shows how many cells are done, and every failure."""
-
-    def __init__(self, show: Callable[[str, int, int | None], None]) -> None:
-        self._show, self._over, self._total = show, 0, 0
-
-    def start(self, cells: Sequence[Cell], skipped: int) -> None:
-        """Show how many cells there are."""
-        if skipped:
-            echo(f"{skipped:,} cells already finished, {len(cells):,} remaining", err=True)
-        self._total = len(cells)
-        self._show("Running cells", 0, self._total)
-
-    def finish(self, cell: Cell, outcome: dict[str, Any]) -> None:
-        """Count a cell."""
-        if outcome["status"] == "failed":
-            place = f"{cell.suite}, {cell.method} on {cell.scenario}, seed {cell.seed}"
-            echo(f"failed: {place}: {outcome['error']}", err=True)
-        self._over += 1
-        self._show("Running cells", self._over, self._total)
+def _tell(show: Callable[[str, int, int | None], None], progress: Progress) -> None:
+    """Show how many cells are done, and every failure."""
+    cell, outcome = progress.cell, progress.outcome
+    if cell is None and progress.skipped:
+        echo(f"{progress.skipped:,} cells already finished, {progress.total:,} remaining", err=True)
+    if cell is not None and outcome["status"] == "failed":
+        place = f"{cell.suite}, {cell.method} on {cell.scenario}, seed {cell.seed}"
+        echo(f"failed: {place}: {outcome['error']}", err=True)
+    show("Running cells", progress.over, progress.total)
 
 
 def _command_line(data_home: Path | None) -> str:

@@ -1,13 +1,33 @@
-"""The methods of the benchmark by name: detectors, variants of DPLAN, and rivals from outside the package."""
+"""The methods of the experiments by name: detectors, variants of DPLAN, and rivals that the package does not offer.
+
+==============  ========================================================================================
+rival           what it is
+==============  ========================================================================================
+`CatBoost`      CatBoost with its defaults, as ADGym ran it; needs the extra ``experiments``
+`GaussianNB`    naive Bayes of scikit-learn, as ADGym ran it: the check that the splits are the same
+`Explorers`     the unsupervised explorers of `DPLANEnsemble` alone
+`Updated`       `DPLANEnsemble` that continues training with `partial_fit` whenever it is fitted again
+`AADForest`     coniferest's AADForest, a forest that learns from verdicts; needs ``experiments``
+`PineForest`    coniferest's PineForest, likewise
+==============  ========================================================================================
+"""
 
 from functools import cache
-from typing import Any
+from importlib import import_module
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dplan.detectors import variants
 from dplan.detectors._registry import list_detectors
-from experiments.rivals import RIVALS
+from dplan.detectors.ensemble import DPLANEnsemble
 
-__all__ = ["create", "detector_class", "method_names"]
+__all__ = ["RIVALS", "create", "detector_class", "method_names"]
+
+Rows = NDArray[np.floating]
+Labels = NDArray[np.int64]
+Scores = NDArray[np.float64]
 
 
 def method_names() -> list[str]:
@@ -41,3 +61,124 @@ def create(method: str, **parameters: Any) -> Any:
 def detector_class(method: str) -> Any:
     """Return the class of a method, which has its version."""
     return RIVALS[method] if method in RIVALS else type(create(method))
+
+
+class Rival:
+    """A method from elsewhere, with what a cell needs to know about it."""
+
+    version = 1  # increased by hand when the same seed gives different scores
+    uses_labels = True
+    _renamed: ClassVar[dict[str, str]] = {}
+    _model: Any
+
+    def fit(self, X: Rows, y: Labels) -> Self:
+        """Fit to all rows; y = 1 for anomalies, -1 for checked normal rows, 0 for the others."""
+        self._model.fit(X, y)
+        return self
+
+    def anomaly_score(self, X: Rows) -> Scores:
+        """Return the scores, high for anomalies."""
+        scores: Scores = self._model.anomaly_score(X)
+        return scores
+
+
+def _from_extra(module: str, name: str) -> Any:
+    """Import a class that the extra installs."""
+    try:
+        return getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        package = module.split(".")[0]
+        raise ModuleNotFoundError(
+            f"{package} is not installed; run  pip install 'dplan-ad[experiments]'"
+        ) from error
+
+
+class _Classifier(Rival):
+    """A classifier of labelled anomalies against all other rows; its score is the probability of an anomaly."""
+
+    def fit(self, X: Rows, y: Labels) -> Self:
+        self._model.fit(X, (y > 0).astype(np.int64))
+        return self
+
+    def anomaly_score(self, X: Rows) -> Scores:
+        probabilities: Scores = self._model.predict_proba(X)[:, 1]
+        return probabilities
+
+
+class CatBoost(_Classifier):
+    """CatBoost with its default parameters."""
+
+    def __init__(self, random_state: int = 0, callback: Any = None, **parameters: Any) -> None:
+        self._model = _from_extra("catboost", "CatBoostClassifier")(
+            random_state=random_state, thread_count=1, verbose=False, allow_writing_files=False, **parameters
+        )
+
+
+class GaussianNB(_Classifier):
+    """Gaussian naive Bayes; it draws no random numbers."""
+
+    def __init__(self, random_state: int = 0, callback: Any = None) -> None:
+        from sklearn.naive_bayes import GaussianNB as Model
+
+        self._model = Model()
+
+
+class Explorers(Rival):
+    """The explorers of `DPLANEnsemble` alone, which use no labels: the weighted sum of their standardised scores."""
+
+    version = DPLANEnsemble.version
+    uses_labels = False
+
+    def __init__(self, random_state: int = 0, callback: Any = None) -> None:
+        # Agents that learn nothing, and explorers that outweigh them.
+        nothing: dict[str, Any] = {
+            "n_agents": 1,
+            "n_steps": 1,
+            "warmup_steps": 0,
+            "n_rounds": 1,
+            "hidden_units": 1,
+        }
+        self._model = DPLANEnsemble(**nothing, exploration=1e9, random_state=random_state)
+
+
+class Updated(Rival):
+    """`DPLANEnsemble` that continues training when it is fitted again, as ``dplan update`` does."""
+
+    version = DPLANEnsemble.version
+
+    def __init__(self, random_state: int = 0, callback: Any = None, **parameters: Any) -> None:
+        self._model = DPLANEnsemble(random_state=random_state, **parameters)
+
+    def fit(self, X: Rows, y: Labels) -> Self:
+        self._model.partial_fit(X, y)
+        return self
+
+
+class AADForest(Rival):
+    """Active anomaly discovery in an isolation forest that learns from verdicts (Das et al. 2017), by coniferest."""
+
+    def __init__(self, random_state: int = 0, callback: Any = None, **parameters: Any) -> None:
+        name = type(self).__name__
+        forest = _from_extra(f"coniferest.{name.lower()}", name)
+        self._model = forest(random_seed=random_state, n_jobs=1, **parameters)
+
+    def fit(self, X: Rows, y: Labels) -> Self:
+        judged = np.flatnonzero(y)
+        if len(judged) == 0:
+            self._model.fit(X)
+        else:
+            self._model.fit_known(X, X[judged], -y[judged])  # coniferest's anomalies are -1
+        return self
+
+    def anomaly_score(self, X: Rows) -> Scores:
+        scores: Scores = -self._model.score_samples(X)  # in which low means anomalous
+        return scores
+
+
+class PineForest(AADForest):
+    """A filtered isolation forest, by coniferest."""
+
+
+RIVALS: dict[str, Any] = {
+    rival.__name__: rival for rival in (CatBoost, GaussianNB, Explorers, Updated, AADForest, PineForest)
+}

@@ -9,12 +9,12 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from joblib import Parallel, delayed, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -27,7 +27,7 @@ from experiments.journal import Journal
 from experiments.methods import create
 from experiments.suites import SUITES, Plan, cells_of
 
-__all__ = ["ConfigurationError", "Listener", "Summary", "in_any_order", "run"]
+__all__ = ["ConfigurationError", "Progress", "Summary", "in_any_order", "run"]
 
 _MOST_LOST_WORKERS = 3
 
@@ -35,14 +35,14 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Listener(Protocol):
-    """Progress callbacks."""
+class Progress(NamedTuple):
+    """How many cells of a run are over, of how many, without those already finished; and the cell recorded last."""
 
-    def start(self, cells: Sequence[Cell], skipped: int) -> None:
-        """Receive the cells to run and the number of cells already finished."""
-
-    def finish(self, cell: Cell, outcome: dict[str, Any]) -> None:
-        """Receive a recorded cell."""
+    over: int
+    total: int
+    skipped: int
+    cell: Cell | None = None  # at the start
+    outcome: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def run(
     home: Path | None = None,
     jobs: int = 1,
     command: str = "",
-    listener: Listener | None = None,
+    listener: Callable[[Progress], object] = lambda _: None,
 ) -> Summary:
     """Run every cell of a plan that the folder does not have yet.
 
@@ -92,8 +92,8 @@ def run(
         Number of worker processes, which are kept for the next plan; 1 runs the cells in this process.
     command : str, default=""
         The command line, for the report.
-    listener : Listener, optional
-        Receives the progress.
+    listener : callable, optional
+        Receives a `Progress` at the start and for each cell.
 
     Returns
     -------
@@ -116,9 +116,9 @@ def run(
         fingerprints[name], lacking[name] = describe(name, home)
     with Journal(output) as journal:
         finished = _check_and_list_finished(journal, cells, fingerprints)
-        still_open = [number for number, cell in enumerate(cells) if identity(cell.record()) not in finished]
-        if listener is not None:
-            listener.start([cells[number] for number in still_open], len(cells) - len(still_open))
+        still_open = [cell for cell in cells if identity(cell.record()) not in finished]
+        over, total, skipped = 0, len(still_open), len(cells) - len(still_open)
+        listener(Progress(over, total, skipped))
         started = time.perf_counter()
         if still_open:
             journal.append(
@@ -135,22 +135,19 @@ def run(
             )
         counts = {"done": 0, "failed": 0}
         busy = capacity = 0.0
-        # Cells of timing suites run alone.
-        together = [number for number in still_open if not SUITES[cells[number].suite].alone]
-        alone = [number for number in still_open if SUITES[cells[number].suite].alone]
-        for numbers, width in ((together, jobs), (alone, 1)):
+        for alone, width in ((False, jobs), (True, 1)):  # cells of timing suites run alone
             began = time.perf_counter()
-            mine = [cells[number] for number in numbers]
+            mine = [cell for cell in still_open if SUITES[cell.suite].alone == alone]
             for place, outcome in in_any_order(partial(run_cell, home=home), mine, width):
                 journal.append({"kind": "cell", **mine[place].record(), **_rounded(outcome)})
                 counts[outcome["status"]] += 1
                 busy += outcome.get("fit_seconds", 0.0) + outcome.get("score_seconds", 0.0)
-                if listener is not None:
-                    listener.finish(mine[place], outcome)
+                over += 1
+                listener(Progress(over, total, skipped, mine[place], outcome))
             capacity += width * (time.perf_counter() - began)
         seconds = time.perf_counter() - started
     overhead = 1.0 - busy / capacity if still_open else 0.0
-    return Summary(**counts, skipped=len(cells) - len(still_open), seconds=seconds, overhead=overhead)
+    return Summary(**counts, skipped=skipped, seconds=seconds, overhead=overhead)
 
 
 def in_any_order(

@@ -29,8 +29,7 @@ from dplan.review.session import Session
 from dplan.review.simulation import simulate
 from dplan.review.table import as_file
 from experiments.data.reviews import ReviewTable
-from experiments.methods import create
-from experiments.rivals import RIVALS
+from experiments.methods import RIVALS, create
 
 __all__ = ["CHECKPOINTS", "VERDICTS", "review", "review_version"]
 

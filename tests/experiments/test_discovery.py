@@ -7,8 +7,8 @@ from experiments.checking import check
 from experiments.data.reviews import ReviewTable
 from experiments.discovery import review as discovery
 from experiments.journal import read_journal
+from experiments.methods import Rival
 from experiments.pages import write_report
-from experiments.rivals import Rival
 from experiments.runner import run
 from experiments.suites import Plan, cells_of
 

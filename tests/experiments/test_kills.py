@@ -199,14 +199,10 @@ class KillAWorker:
     """A listener that kills one of the local workers once, after a few cells."""
 
     def __init__(self):
-        self.done, self.killed = 0, None
+        self.killed = None
 
-    def start(self, cells, skipped):
-        pass
-
-    def finish(self, cell, outcome):
-        self.done += 1
-        if self.done == 3:
+    def __call__(self, progress):
+        if progress.over == 3:
             listed = subprocess.run(
                 ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(os.getpid())],
                 capture_output=True,
