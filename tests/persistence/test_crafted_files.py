@@ -13,7 +13,7 @@ import pytest
 
 import dplan
 from dplan._kernels.trees import Trees
-from dplan.detectors._tree_checks import check_trees
+from dplan.detectors._fields import check_trees
 from dplan.exceptions import ModelFileError, NonFiniteScoreError
 from tests.conftest import PROJECT
 from tests.persistence.crafted_trials import MEMORY, SECONDS, measured, outcome, trials

@@ -28,8 +28,9 @@ from dplan.detectors._checks import (
     check_number,
 )
 from dplan.detectors._docstrings import with_common_parameters
+from dplan.detectors._fields import COLUMNS, Array, Field, Number
 from dplan.detectors._rows import SHARES, Indices, Labelling, percentiles, read_labelling, reference_rows
-from dplan.detectors._saving import COLUMNS, Array, Field, Number, save
+from dplan.detectors._saving import save
 from dplan.detectors._terms import MemberKind as MemberKind
 from dplan.detectors._terms import ScoreTerm, Term
 from dplan.exceptions import NonFiniteScoreError

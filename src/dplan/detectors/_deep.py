@@ -19,8 +19,8 @@ from dplan._kernels.compile import compiled
 from dplan._kernels.perceptron import Floats, Sizes
 from dplan.detectors._base import Detector
 from dplan.detectors._checks import check_hidden_units, check_integer, check_number
+from dplan.detectors._fields import NETWORK, check_network
 from dplan.detectors._rows import Indices, Labelling, labelled_or_pseudo_anomalies, normal_rows, repeated
-from dplan.detectors._saving import NETWORK, check_network
 from dplan.detectors._terms import NetworkTerm, Term
 
 Sampler = Callable[[], Floats]

@@ -14,8 +14,8 @@ from dplan._kernels.product import affine
 from dplan._kernels.trees import Trees, join_trees, one_tree, sum_of_leaves
 from dplan.detectors._base import Detector
 from dplan.detectors._checks import check_integer, check_number
+from dplan.detectors._fields import COLUMNS, Array, Number, TreeArrays
 from dplan.detectors._rows import Labelling, balanced_weights, labelled_or_pseudo_anomalies
-from dplan.detectors._saving import COLUMNS, Array, Number, TreeArrays
 from dplan.detectors._terms import ConstantTerm, LinearTerm, Term, TreesTerm
 
 

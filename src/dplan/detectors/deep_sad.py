@@ -13,8 +13,8 @@ from dplan._kernels.neighbours import mean_nearest_distance
 from dplan._kernels.perceptron import Floats, Sizes
 from dplan.detectors._checks import check_choice, check_hidden_units, check_number
 from dplan.detectors._deep import DeepDetector, HalfAndHalf, Network, new_network, weighted_mean
+from dplan.detectors._fields import Array, same
 from dplan.detectors._rows import Indices, Labelling
-from dplan.detectors._saving import Array, same
 from dplan.detectors._terms import ScoreTerm, Term
 
 LOSSES = {

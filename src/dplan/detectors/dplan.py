@@ -22,8 +22,8 @@ from dplan.detectors._checks import (
     check_number,
 )
 from dplan.detectors._continuing import ContinuingDetector
+from dplan.detectors._fields import NETWORK, check_network
 from dplan.detectors._rows import Labelling, repeated
-from dplan.detectors._saving import NETWORK, check_network
 from dplan.detectors._terms import NetworkTerm, Term
 
 _COUNTS = {

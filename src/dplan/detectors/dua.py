@@ -4,8 +4,8 @@ import numpy as np
 
 from dplan._kernels.perceptron import Floats
 from dplan.detectors._checks import check_number
+from dplan.detectors._fields import Array
 from dplan.detectors._rows import Indices, Labelling, split_most_isolated
-from dplan.detectors._saving import Array
 from dplan.detectors.devnet import DevNet
 
 # The shares that the paper tried. It reports results for the best one, the second.

@@ -12,8 +12,8 @@ from dplan._kernels.perceptron import Floats
 from dplan._kernels.trees import Trees, depth_of_nodes, isolation, join_trees, one_tree
 from dplan.detectors._base import Detector
 from dplan.detectors._checks import check_integer
+from dplan.detectors._fields import Number, TreeArrays
 from dplan.detectors._rows import Labelling
-from dplan.detectors._saving import Number, TreeArrays
 from dplan.detectors._terms import ForestTerm, Term
 
 

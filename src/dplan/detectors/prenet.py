@@ -10,8 +10,8 @@ from dplan._kernels.compile import compiled
 from dplan._kernels.perceptron import Floats
 from dplan.detectors._checks import check_hidden_units
 from dplan.detectors._deep import DeepDetector, buffered_draws, gather, new_network
+from dplan.detectors._fields import COLUMNS, Array, Number
 from dplan.detectors._rows import Indices, Labelling
-from dplan.detectors._saving import COLUMNS, Array, Number
 from dplan.detectors._terms import ConstantTerm, Term
 
 # Target of a pair: anomaly–anomaly, anomaly–unlabelled, unlabelled–unlabelled.

@@ -9,8 +9,8 @@ from dplan._kernels.neighbours import mean_nearest_distance
 from dplan._kernels.perceptron import Floats
 from dplan.detectors._checks import check_hidden_units, check_integer, check_number
 from dplan.detectors._deep import DeepDetector, Step, WeightedChoice, buffered_draws, gather, new_network
+from dplan.detectors._fields import COLUMNS, Array, same
 from dplan.detectors._rows import Indices, Labelling
-from dplan.detectors._saving import COLUMNS, Array, same
 
 # Adadelta as in Keras: decay rate and epsilon.
 _DECAY, _EPSILON = 0.95, 1e-7

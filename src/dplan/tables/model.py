@@ -18,7 +18,7 @@ from dplan._kernels.perceptron import Floats
 from dplan.columns.differences import Reference, TransformReport
 from dplan.columns.frames import check_not_forked
 from dplan.columns.preparer import TablePreparer
-from dplan.detectors import _saving
+from dplan.detectors import _fields, _saving
 from dplan.detectors._base import Detector
 from dplan.exceptions import ModelFileError
 from dplan.explain.explanation import Explanation, effects, sample_of
@@ -251,16 +251,16 @@ def load(source: str | Path | bytes) -> Any:
     detector, arrays = found.detector, found.arrays
     with model_file.model_file_errors("the model" if isinstance(source, bytes) else Path(source).name):
         preparation = TablePreparer.from_state(found.preparation)
-        _saving.same(len(preparation.feature_groups()), detector.n_features_in_, "prepared columns")
+        _fields.same(len(preparation.feature_groups()), detector.n_features_in_, "prepared columns")
         if not {"background", "known", "known_classes"} <= set(arrays):
             raise ValueError("the rows of the training table are missing")
-        kept = _saving.Stored(arrays, {}, detector.n_features_in_)
-        rows = _saving.Array(shape=(None, _saving.COLUMNS))
+        kept = _fields.Stored(arrays, {}, detector.n_features_in_)
+        rows = _fields.Array(shape=(None, _fields.COLUMNS))
         background, known = (
             rows.take("background", kept),
             replace(rows, may_be_empty=True).take("known", kept),
         )
-        classes = _saving.Array(np.int64, (len(known),), may_be_empty=True, lowest=1).take(
+        classes = _fields.Array(np.int64, (len(known),), may_be_empty=True, lowest=1).take(
             "known_classes", kept
         )
         checked = rows.take("checked_normal", kept) if "checked_normal" in arrays else None

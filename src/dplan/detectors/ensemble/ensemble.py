@@ -13,8 +13,8 @@ from dplan._kernels import perceptron
 from dplan._kernels.perceptron import Floats
 from dplan.detectors._checks import check_integer, check_n_jobs, check_number
 from dplan.detectors._continuing import ContinuingDetector
+from dplan.detectors._fields import COLUMNS, NETWORK, Array, Number, TreeArrays, check_network
 from dplan.detectors._rows import Indices, Labelling
-from dplan.detectors._saving import COLUMNS, NETWORK, Array, Number, TreeArrays, check_network
 from dplan.detectors._terms import MemberKind, Term
 from dplan.detectors.ensemble import fitted
 from dplan.detectors.ensemble.members import EXPLORERS, REPEATS, Explorers, weighted_sum

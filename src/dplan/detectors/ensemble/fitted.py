@@ -11,8 +11,8 @@ from dplan._kernels.perceptron import Floats, Sizes
 from dplan._kernels.trees import Trees, join_trees, sums_of_leaves
 from dplan.agent.environment import ANOMALOUS
 from dplan.agent.network import N_ACTIONS
+from dplan.detectors._fields import same
 from dplan.detectors._rows import Weights
-from dplan.detectors._saving import same
 from dplan.detectors._terms import (
     ConstantTerm,
     ForestTerm,
