@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dplan.query import Likeness
+from dplan.likeness import Likeness
 from dplan.review.progress import alert_volume, next_rows, without_feedback
 
 

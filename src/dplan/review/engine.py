@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -218,7 +217,7 @@ class Engine:
         return Round(
             number,
             model,
-            _content(model),
+            model.to_bytes(),
             scores,
             pool.table,
             pool.rows,
@@ -242,9 +241,3 @@ class Engine:
 
 def _score(model: TableModel, scorer: Scorer, first: int, chunk: Chunk, frame: pl.DataFrame) -> Scored:
     return scorer.score(Batch(frame, chunk.place, first))
-
-
-def _content(model: TableModel) -> bytes:
-    with TemporaryDirectory() as folder:
-        model.save(Path(folder) / "model.dplan")
-        return (Path(folder) / "model.dplan").read_bytes()

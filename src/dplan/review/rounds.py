@@ -14,8 +14,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
+from dplan.likeness import Likeness
 from dplan.persistence.atomic import atomic_write
-from dplan.query import Likeness
 from dplan.review.table import TableFile
 from dplan.tables.model import TableModel
 
