@@ -13,11 +13,12 @@ import json
 import math
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,17 @@ from dplan.exceptions import ModelFileError
 from dplan.persistence.atomic import atomic_write
 from dplan.text import one_line
 
-__all__ = ["FORMAT", "Contents", "Tensors", "model_file_errors", "packed", "read", "store", "write"]
+__all__ = [
+    "FORMAT",
+    "Contents",
+    "Tensors",
+    "model_file_errors",
+    "packed",
+    "read",
+    "read_bytes",
+    "store",
+    "write",
+]
 
 FORMAT = 1  # increased when older versions cannot read new files; all earlier formats stay supported
 
@@ -113,6 +124,19 @@ def read(source: str | Path | bytes) -> Contents:
         return Contents(name, description, tensors, digest)
 
 
+def read_bytes(path: Path) -> bytes:
+    """Return the bytes of a model file; if something else is there, raise ModelFileError without reading all of it.
+
+    What lies in a folder may be a pipe, which would have to be waited for, or a device, which never ends.
+    """
+    at_once = getattr(os, "O_NONBLOCK", 0)
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | at_once)) as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise ModelFileError(f"{path.name} is not a regular file")
+        return bytes(_checked(file, found.st_size, path.name))
+
+
 @contextmanager
 def model_file_errors(name: str) -> Iterator[None]:
     """Convert errors raised by invalid contents into a ModelFileError with the name of the file.
@@ -174,21 +198,24 @@ def _unpacked(source: str | Path | bytes) -> tuple[Tensors, dict[str, str], str]
 
 
 def _content(source: str | Path | bytes) -> bytearray:
-    path = Path("the model" if isinstance(source, bytes) else source)
-    with io.BytesIO(source) if isinstance(source, bytes) else path.open("rb") as file:
-        size = len(source) if isinstance(source, bytes) else os.fstat(file.fileno()).st_size
-        start = file.read(_DIGEST.stop)
-        if not start[8:].startswith(_PREFIX) or len(start) < _DIGEST.stop:
-            raise ModelFileError(f"{path.name} is not a dplan model file{_guess(start)}")
-        header = int.from_bytes(start[:8], "little")
-        for what, length, most in (("", size, _MAX_FILE), (" of header", header, _MAX_HEADER)):
-            if length > most:
-                raise ModelFileError(
-                    f"{path.name} has {length:,} bytes{what}; a model file has at most {most:,}"
-                )
-        content = bytearray(start)
-        content += file.read(_MAX_FILE)
-        return content
+    if isinstance(source, bytes):
+        return _checked(io.BytesIO(source), len(source), "the model")
+    with Path(source).open("rb") as file:
+        return _checked(file, os.fstat(file.fileno()).st_size, Path(source).name)
+
+
+def _checked(file: IO[bytes], size: int, name: str) -> bytearray:
+    """Read a file that begins like a model file and is not larger than one."""
+    start = file.read(_DIGEST.stop)
+    if not start[8:].startswith(_PREFIX) or len(start) < _DIGEST.stop:
+        raise ModelFileError(f"{name} is not a dplan model file{_guess(start)}")
+    header = int.from_bytes(start[:8], "little")
+    for what, length, most in (("", size, _MAX_FILE), (" of header", header, _MAX_HEADER)):
+        if length > most:
+            raise ModelFileError(f"{name} has {length:,} bytes{what}; a model file has at most {most:,}")
+    content = bytearray(start)
+    content += file.read(_MAX_FILE)
+    return content
 
 
 def _tensors(table: dict[str, Any], data: memoryview) -> Tensors:

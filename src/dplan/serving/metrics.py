@@ -54,6 +54,8 @@ class Metrics:
         self._reloads = Counter(
             "dplan_model_events", "Models loaded, replaced, removed", ["event"], registry=self._registry
         )
+        for event in ("loaded", "replaced", "removed", "not loaded"):
+            self._reloads.labels(event)  # 0 at first: an alert on an increase needs a value before it
         self._batches = Histogram(
             "dplan_batch_rows", "Rows scored together", buckets=_ROWS, registry=self._registry
         )

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from dplan.exceptions import ModelFileError
+from dplan.exceptions import DplanError
 from dplan.explain.explanation import effects
 from dplan.persistence.atomic import file_state
+from dplan.persistence.model_file import read_bytes
 from dplan.serving.rows import RequestReader, RequestRows
 from dplan.serving.scoring import Scored, score
 from dplan.tables.model import TableModel
+from dplan.text import one_line, printable
 
 __all__ = ["Batcher", "Limits", "ModelEvent", "Models", "QueueFullError", "Results", "Served"]
 
@@ -168,25 +170,34 @@ class Models:
 
     def files(self) -> dict[str, Path]:
         """Return the model files by the names of the models."""
-        folder = self._source.is_dir()
-        paths = sorted(self._source.glob("*.dplan")) if folder else [self._source]
+        if not self._source.is_dir():
+            return {self._source.stem: self._source}
+        # Not `glob`, for which a folder that cannot be read is an empty one, whose models would be removed.
+        paths = sorted(path for path in self._source.iterdir() if path.suffix == ".dplan")
         return {path.stem: path for path in paths if not path.name.startswith(".")}
 
     def refresh(self) -> Iterator[ModelEvent]:
-        """Load files that are new or were replaced, and yield what changed. A damaged file leaves the old model."""
+        """Load files that are new or were replaced, and yield what changed.
+
+        A file that cannot be loaded leaves the old model, whatever is wrong with it, and the other models.
+        """
         files = self.files()
         for name, path in files.items():
+            state = file_state(path)
+            if state is not None and self._states.get(name) == state:
+                continue
+            self._states[name] = state
             try:
-                state = file_state(path)
-                if state is not None and self._states.get(name) == state:
-                    continue
-                self._states[name] = state
-                served = self._load(name, path.read_bytes())
+                served = self._load(name, read_bytes(path))
             except FileNotFoundError:  # about to be replaced
                 continue
-            except (ModelFileError, OSError) as error:
-                self.problems[name] = f"{path.name}: {error}"
-                yield ModelEvent(name, "model not loaded", error=str(error))
+            except Exception as error:
+                if isinstance(error, OSError):  # such as too many open files: it is tried again
+                    self._states[name] = None
+                problem, known = _problem(error), self.problems.get(name)
+                self.problems[name] = f"{printable(path.name)}: {problem}"
+                if self._states[name] is not None or self.problems[name] != known:
+                    yield ModelEvent(printable(name), "model not loaded", error=problem)
                 continue
             self.problems.pop(name, None)
             old = self.current.get(name)
@@ -194,12 +205,15 @@ class Models:
                 self.current = {**self.current, name: served}
                 yield ModelEvent(name, "model loaded" if old is None else "model replaced", served.digest)
         if self._source.is_dir():
-            for name in self.current.keys() - files.keys():
-                self.current = {other: served for other, served in self.current.items() if other != name}
+            for name in self._states.keys() - files.keys():
                 del self._states[name]
-                yield ModelEvent(name, "model removed")
+                self.problems.pop(name, None)
+                if name in self.current:
+                    self.current = {other: served for other, served in self.current.items() if other != name}
+                    yield ModelEvent(name, "model removed")
 
     def _load(self, name: str, content: bytes) -> Served:
+        name.encode()  # a name that is not UTF-8 cannot be written to answers and metrics
         model = TableModel.load(content)
         rows = model.background[:_WARM_UP]
         model.detector.anomaly_score(rows)
@@ -207,3 +221,9 @@ class Models:
         reader, observe = RequestReader(model, self._limits.rows), partial(self._observe, name)
         batcher = Batcher(reader, self._pool, self._limits.waiting, observe)
         return Served(name, hashlib.sha256(content).hexdigest(), model, batcher)
+
+
+def _problem(error: Exception) -> str:
+    if isinstance(error, UnicodeEncodeError):
+        return "the name of the file is not UTF-8"
+    return one_line(error if isinstance(error, DplanError | OSError) else f"{type(error).__name__}: {error}")
