@@ -79,7 +79,7 @@ def read_originals(folder: Path) -> list[Draft]:
     """Read what `write_originals` wrote."""
     found = []
     for path in sorted(folder.glob("*.dplan")):
-        tensors, metadata = model_file._unpacked(path)
+        tensors, metadata, _ = model_file._unpacked(path)
         found.append(Draft(json.loads(metadata["dplan"]), tensors))
     return found
 

@@ -218,7 +218,7 @@ def test_a_huge_header_length_and_a_huge_sparse_file_are_rejected(tmp_path):
 
 def changed(path, change):
     """Rewrite a model file with a valid checksum, after changing its description or tensors."""
-    tensors, metadata = model_file._unpacked(path)
+    tensors, metadata, _ = model_file._unpacked(path)
     description = json.loads(metadata["dplan"])
     tensors = {name: tensor.copy() for name, tensor in tensors.items()}
     change(description, tensors)
