@@ -62,7 +62,7 @@ fit_table(own, DPLANEnsemble(n_jobs=-1, random_state=0, n_steps=400, warmup_step
 begin()
 model = fit_table(own, DPLANEnsemble(n_jobs=-1, random_state=0))
 model.save(sys.argv[2])
-figures.update(model.summary["seconds"])
+figures.update(model.summary.seconds)
 """
 
 CSV = """

@@ -69,8 +69,8 @@ def test_update_learns_the_normal_rows_of_labels_export(fraud, exported, tmp_pat
     pl.read_csv(labels).with_columns(pl.col("verdict").replace("theft", "fraud")).write_csv(known)
     run("update", fraud, known, "--label", "verdict", "-o", tmp_path / "new.dplan", "--no-estimate")
     before, after = dplan.load(fraud).summary, dplan.load(tmp_path / "new.dplan").summary
-    assert after["checked_normal"] == counts["normal"]
-    assert after["labels"]["fraud"] == before["labels"]["fraud"] + counts["theft"]
+    assert after.checked_normal == counts["normal"]
+    assert after.labels["fraud"] == before.labels["fraud"] + counts["theft"]
 
 
 def test_update_refuses_a_word_that_nobody_knows_and_learns_it_when_told(fraud, exported, tmp_path):
@@ -80,7 +80,7 @@ def test_update_refuses_a_word_that_nobody_knows_and_learns_it_when_told(fraud, 
     assert not new.exists()
     run("update", fraud, labels, "--label", "verdict", "--anomaly", "theft", "-o", new, "--no-estimate")
     summary = dplan.load(new).summary
-    assert (summary["labels"]["theft"], summary["checked_normal"]) == (counts["theft"], counts["normal"])
+    assert (summary.labels["theft"], summary.checked_normal) == (counts["theft"], counts["normal"])
 
 
 def test_the_report_does_not_count_normal_as_an_anomaly(exported, tmp_path):

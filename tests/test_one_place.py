@@ -30,6 +30,9 @@ EXEMPT = ("detectors", "_kernels", "agent")
 IDEAS = {
     "what stands between reasons": Idea(("tables.reasons",), r"' \| '"),
     "which characters are safe to print": Idea(("text",), r"\bisprintable\b"),
+    "what a model file says about the training": Idea(
+        ("tables.summary",), r"\bsummary(\[|\.get\()|'(verdict_keys|known_names|label_values)'"
+    ),
     "whether a file has changed": Idea(("persistence.atomic",), r"\bst_mtime_ns\b"),
 }
 

@@ -74,7 +74,9 @@ def content(path):
     if path.suffix != ".dplan":
         return path.read_bytes() if path.exists() else None
     model = TableModel.load(path)  # whole: its digest is right
-    summary = {name: value for name, value in model.summary.items() if name not in ("seconds", "updates")}
+    summary = {
+        name: value for name, value in model.summary.to_json().items() if name not in ("seconds", "updates")
+    }
     scores = model.detector.anomaly_score(model.background)
     return json.dumps(summary), model.background.tobytes(), model.known_anomalies.tobytes(), scores.tobytes()
 

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -210,8 +211,8 @@ def test_report_and_update_can_skip_bad_rows_too(model_path, table, damaged, tmp
 
 def test_score_and_report_skip_the_same_rows(model_path, table, tmp_path):
     model = TableModel.load(model_path)
-    model.summary["label_values"] = {"anomaly": ["fraud"], "normal": ["fine"]}
-    model.save(tmp_path / "m.dplan")
+    words = {"anomaly": ["fraud"], "normal": ["fine"]}
+    replace(model, summary=replace(model.summary, label_values=words)).save(tmp_path / "m.dplan")
     some = table[:200].with_columns(
         verdict=pl.Series(["Fraud", "FINE", "open", ""] * 50)  # an open case has no verdict
     )

@@ -537,7 +537,7 @@ def test_every_command_reads_the_table_as_fit_did(tmp_path):
         assert done.exit_code == 0, done.output
         assert "Warning" not in done.stderr
     for name in ("m.dplan", "s.dplan", "n.dplan"):
-        assert TableModel.load(tmp_path / name).summary["reading"]["encoding"] == "cp1252"
+        assert TableModel.load(tmp_path / name).summary.reading["encoding"] == "cp1252"
     for command in ("fit", "score", "report", "update"):
         assert "--encoding" in run(command, "--help").output
         assert "--missing" in run(command, "--help").output

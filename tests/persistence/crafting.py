@@ -7,6 +7,7 @@ import copy
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from dplan._kernels import perceptron
 from dplan.persistence import model_file
 from dplan.tables import TableModel
 from tests.detectors.quick import QUICK
-from tests.persistence.saved import quick_model
+from tests.persistence.saved import SUMMARY, quick_model
 
 _TYPES = {np.dtype("<f4"): "F32", np.dtype("<f8"): "F64", np.dtype("<i4"): "I32", np.dtype("<i8"): "I64"}
 _ODD = [
@@ -68,8 +69,7 @@ def write_originals(folder: Path) -> None:
     for i, name in enumerate(QUICK):
         detector, preparer, X = quick_model(name)
         detector.save(folder / f"{i:02}-arrays.dplan")
-        summary = {"rows": 300, "labels": {"unlabelled": 290, "fraud": 10}, "label": "verdict", "ids": ["id"]}
-        summary |= {"dropped": {"note": "no value at all"}, "estimate": None}
+        summary = replace(SUMMARY, ids=("id",), dropped={"note": "no value at all"})
         rows = np.ascontiguousarray(X)
         model = TableModel(detector, preparer, rows[20:], rows[:10], np.ones(10, dtype=np.int64), summary)
         model.save(folder / f"{i:02}-table.dplan")

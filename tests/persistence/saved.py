@@ -7,7 +7,17 @@ from sklearn.base import clone
 from dplan.detectors import _saving
 from dplan.persistence import model_file
 from dplan.tables import TablePreparer
+from dplan.tables.summary import Summary
 from tests.detectors.quick import QUICK
+
+# Of a model that was fitted to the small table, whose first ten rows are known anomalies.
+SUMMARY = Summary(
+    rows=300,
+    labels={"unlabelled": 290, "fraud": 10},
+    label="verdict",
+    verdict_keys=tuple(f"{row:016x}" for row in range(10)),
+    known_names=tuple(f"training row {row + 1}" for row in range(10)),
+)
 
 
 def small_table(n_rows=300, seed=0):

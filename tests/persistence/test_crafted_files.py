@@ -1,6 +1,7 @@
 """Model files that someone made to do harm: refused with one line, or scored finitely, in little time and memory."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,9 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import dplan
 from dplan._kernels.trees import Trees
+from dplan.cli.main import main
 from dplan.detectors._fields import check_trees
 from dplan.exceptions import ModelFileError, NonFiniteScoreError
 from tests.conftest import PROJECT
@@ -252,3 +255,59 @@ def test_ctrl_c_stops_scoring_with_a_large_model_at_once():
             process.kill()
     assert complaint.rstrip().endswith("KeyboardInterrupt")
     assert process.returncode == -signal.SIGINT
+
+
+@pytest.fixture(scope="module")
+def table_model(folder):
+    return next(d for d in read_originals(folder) if d.description["preparation"])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "refused"),
+    [
+        ("reading", 7, "'reading' must be an encoding and a list of texts for missing values, but it is 7"),
+        ("reading", ["utf-8"], "'reading' must be"),
+        ("reading", None, "'reading' must be"),
+        ("reading", {"encoding": "utf-8"}, "'reading' must be"),
+        ("reading", {"encoding": 7, "missing": []}, "'reading' must be"),
+        ("reading", {"encoding": "utf-8", "missing": "NA"}, "'reading' must be"),
+        ("reading", {"encoding": "utf-8", "missing": [None]}, "'reading' must be"),
+        ("label", None, "'label' must be the name of a column, but it is None"),
+        ("ids", "id", "'ids' must be a list of columns"),
+        ("labels", {}, "'labels' must be numbers of rows by class"),
+        ("labels", {"unlabelled": 290}, "a known row has a class that is not in the summary"),
+        ("labels", {"unlabelled": 290, "fraud": True}, "'labels' must be"),
+        ("rows", -1, "'rows' must be a number of rows, but it is -1"),
+        ("dropped", {"note": 7}, "'dropped' must be reasons by column"),
+        ("estimate", {"known": "many"}, "'estimate' must be numbers by name, or null"),
+        ("label_values", {"anomaly": ["fraud"]}, "'label_values' must be lists of words"),
+        ("label_values", {"normal": "ok"}, "'label_values' must be"),
+        ("updates", [7], "'updates' must be a list of objects"),
+        ("verdict_keys", [], "the verdict keys in the summary do not match the known rows"),
+        ("known_names", ["one"], "the names in the summary do not match the known rows"),
+    ],
+)
+def test_a_summary_of_another_form_is_refused_when_it_is_loaded(name, value, refused, table_model):
+    crafted = Draft(table_model.description, table_model.tensors)
+    crafted.description["summary"][name] = value
+    with pytest.raises(ModelFileError, match=f"^the model is not a valid model file: .*{re.escape(refused)}"):
+        dplan.load(crafted.signed())
+
+
+@pytest.mark.parametrize("name", ["label", "labels", "rows", "ids", "verdict_keys"])
+def test_a_summary_without_a_value_is_refused_when_it_is_loaded(name, table_model):
+    crafted = Draft(table_model.description, table_model.tensors)
+    del crafted.description["summary"][name]
+    with pytest.raises(
+        ModelFileError, match=f"^the model is not a valid model file: the summary has no '{name}'$"
+    ):
+        dplan.load(crafted.signed())
+
+
+def test_inspect_refuses_such_a_summary_too(table_model, tmp_path):
+    crafted = Draft(table_model.description, table_model.tensors)
+    crafted.description["summary"]["reading"] = 7
+    (tmp_path / "m.dplan").write_bytes(crafted.signed())
+    done = CliRunner().invoke(main, ["inspect", str(tmp_path / "m.dplan")])
+    assert done.exit_code == 1
+    assert "'reading' must be" in done.stderr

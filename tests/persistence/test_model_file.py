@@ -21,7 +21,7 @@ from dplan.detectors import _saving
 from dplan.persistence import model_file
 from dplan.tables import TableModel
 from tests.detectors.quick import QUICK
-from tests.persistence.saved import quick_model
+from tests.persistence.saved import SUMMARY, quick_model
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.dplan"))
 
@@ -33,7 +33,7 @@ def model(request):
 
 def as_table_model(model):
     detector, preparer, X = model
-    return TableModel(detector, preparer, X[20:], X[:10], np.ones(10, dtype=np.int64), {"rows": 300})
+    return TableModel(detector, preparer, X[20:], X[:10], np.ones(10, dtype=np.int64), SUMMARY)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_everything_in_the_file_comes_back(model, saved):
     detector, preparer, _ = model
     found = _saving.load(saved)
     assert found.preparation == json.loads(json.dumps(preparer.to_state()))
-    assert found.summary == {"rows": 300}
+    assert found.summary == SUMMARY.to_json()
     assert found.package == dplan.__version__
     assert np.array_equal(found.detector.weights_, detector.weights_)
     assert found.detector.weights_.flags.writeable  # else every kernel would be compiled a second time

@@ -214,7 +214,7 @@ def python(folder: Path) -> Record:
         "labels": digest(own.y.tobytes()),
         "scores": floats(model.score(_new())),
         "prepared": floats(model.prepare(_new())),
-        "summary": _without_seconds(model.summary),
+        "summary": _without_seconds(model.summary.to_json()),
     }
     return found
 

@@ -41,7 +41,7 @@ def test_a_simulated_review_finds_more_than_no_feedback(folder, tmp_path):
     assert found >= without >= 20
     table = pl.read_parquet(labels)
     assert (table["verdict"] == "fraud").sum() == found
-    assert dplan.load(tmp_path / "new.dplan").summary["labels"]["fraud"] > 30
+    assert dplan.load(tmp_path / "new.dplan").summary.labels["fraud"] > 30
     assert "anomalies found" in (tmp_path / "v.html").read_text()
     again = run(
         "review", folder / "fraud.dplan", folder / "june.csv", "--simulate", "truth", "--verdicts", 33, "--log", log,

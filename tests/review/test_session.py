@@ -102,7 +102,7 @@ def test_learning_raises_finds_and_lowers_false_alarms(open_session, fraud):
     after = session.round
     assert after.number == 1
     assert after.digest != before.digest
-    assert after.model.summary["labels"]["fraud"] == before.model.summary["labels"]["fraud"] + sum(
+    assert after.model.summary.labels["fraud"] == before.model.summary.labels["fraud"] + sum(
         fraud[row] for row in rows
     )
     assert not set(rows) & set(session.queue())
@@ -117,8 +117,8 @@ def test_false_alarms_are_learned_without_a_find(open_session, fraud):
     before = session.round
     assert session.refit(wait=True)
     after = session.round
-    assert len(after.model.checked_normal) == after.model.summary["checked_normal"] == 12
-    assert after.model.summary["labels"]["fraud"] == before.model.summary["labels"]["fraud"]
+    assert len(after.model.checked_normal) == after.model.summary.checked_normal == 12
+    assert after.model.summary.labels["fraud"] == before.model.summary.labels["fraud"]
     assert after.scores[rows].mean() < before.scores[rows].mean()
     np.testing.assert_array_equal(after.model.background, before.model.background)
 
@@ -132,8 +132,8 @@ def test_a_verdict_replaces_what_the_model_knew(open_session, tmp_path):
     assert session.refit(wait=True)
     model, before = session.round.model, session.base.model
     assert len(model.known_anomalies) == len(before.known_anomalies) - 1
-    assert table["payment"][known] in before.summary["known_names"]
-    assert table["payment"][known] not in model.summary["known_names"]
+    assert table["payment"][known] in before.summary.known_names
+    assert table["payment"][known] not in model.summary.known_names
     assert len(model.checked_normal) == 1
 
 
@@ -194,7 +194,7 @@ def test_undo_withdraws_the_verdict_also_after_a_refit(open_session, fraud):
     assert session.queue()[0] == rows[-1]
     assert rows[-1] not in session.judged()
     session.refit(wait=True)
-    labels = session.round.model.summary["labels"]["fraud"] - session.base.model.summary["labels"]["fraud"]
+    labels = session.round.model.summary.labels["fraud"] - session.base.model.summary.labels["fraud"]
     assert labels == sum(fraud[row] for row in rows[:-1])
 
 

@@ -137,7 +137,7 @@ def test_update_takes_the_queue_back_and_tells_what_changed(trained, queue, tmp_
     assert "Held-out verdicts:" in told
     assert "precision of alerts" in told
     model = TableModel.load(new)
-    assert model.summary["checked_normal"] == 24 - n_finds == len(model.checked_normal)
+    assert model.summary.checked_normal == 24 - n_finds == len(model.checked_normal)
     # What has a verdict is not asked about again.
     again = tmp_path / "again.csv"
     run("score", trained / "new.csv", "-m", new, "--review", again, "--review-rows", 12)
@@ -166,15 +166,15 @@ def test_only_finds_only_false_alarms_one_row_and_a_changed_mind(trained, queue,
     assert known("ok") == (0, 1)
     assert known("fraud", of=path) == (1, 0)  # the later verdict wins
     assert known("", "ok", of=path) == (1, 1)
-    assert TableModel.load(path).summary["labels"]["fraud"] == 31
+    assert TableModel.load(path).summary.labels["fraud"] == 31
     # Also within one file.
     q = filled_in(queue, tmp_path / "q.csv", ["fraud"])
     lines = q.read_text(encoding="utf-8")
     header = lines.index("\n") + 1
     q.write_text(lines + lines[header:].replace("fraud", "ok", 1), encoding="utf-8")
     run("update", model, q, "-o", path, "--overwrite")
-    assert TableModel.load(path).summary["checked_normal"] == 1
-    assert TableModel.load(path).summary["labels"]["fraud"] == 30
+    assert TableModel.load(path).summary.checked_normal == 1
+    assert TableModel.load(path).summary.labels["fraud"] == 30
 
 
 def test_the_values_of_the_training_are_remembered(tmp_path):

@@ -26,9 +26,9 @@ def test_the_estimate_is_honest(table):
     rng = np.random.default_rng(0)
     nonsense = table.with_columns(verdict=pl.Series(np.where(rng.random(3000) < 0.03, "fraud", "")))
     middle = fit_table(from_table(nonsense, label="verdict", anomaly=["fraud"]), DPLAN(**QUICK))
-    assert 20 < middle.summary["estimate"]["median_percentile"] < 80
+    assert 20 < middle.summary.estimate["median_percentile"] < 80
     right = fit_table(from_table(table, label="verdict", anomaly=["fraud"]), DPLAN(**QUICK))
-    found = right.summary["estimate"]
+    found = right.summary.estimate
     assert found["median_percentile"] > 95
     assert found["known"] == 9  # 30 % of 30
     assert found["unlabelled"] == 594  # 20 % of 2970
@@ -37,17 +37,17 @@ def test_the_estimate_is_honest(table):
 
 def test_the_summary_says_what_was_done(model):
     summary = model.summary
-    assert summary["rows"] == 3000
-    assert summary["labels"] == {"unlabelled": 2970, "fraud": 30}
-    assert summary["columns"] == {"number": 2, "date": 1, "flag": 1, "text": 1}
-    assert summary["ids"] == ["payment"]
-    assert set(summary["seconds"]) == {"preparing", "estimating", "training"}
+    assert summary.rows == 3000
+    assert summary.labels == {"unlabelled": 2970, "fraud": 30}
+    assert summary.columns == {"number": 2, "date": 1, "flag": 1, "text": 1}
+    assert summary.ids == ("payment",)
+    assert set(summary.seconds) == {"preparing", "estimating", "training"}
 
 
 def test_dropped_columns_are_named_and_not_needed_afterwards(table):
     own = from_table(table.with_columns(note=pl.lit(None, pl.String)), label="verdict", anomaly=["fraud"])
     model = fit_table(own, IForest(n_estimators=5, random_state=0), estimate=False)
-    assert set(model.summary["dropped"]) == {"payment", "note"}
+    assert set(model.summary.dropped) == {"payment", "note"}
     assert model.score(table.drop("payment")).shape == (3000,)
     with pytest.raises(ValueError, match="no feature columns left"):
         fit_table(
@@ -58,7 +58,7 @@ def test_dropped_columns_are_named_and_not_needed_afterwards(table):
 def test_one_known_anomaly_is_enough_but_gives_no_estimate(table):
     one = table.with_columns(verdict=pl.Series(["fraud"] + [""] * 2999))
     model = fit_table(from_table(one, label="verdict", anomaly=["fraud"]), DPLAN(**QUICK))
-    assert model.summary["estimate"] is None
+    assert model.summary.estimate is None
 
 
 def test_percentiles_are_shares_of_unlabelled_training_rows(model, table):

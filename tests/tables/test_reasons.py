@@ -209,13 +209,13 @@ def test_known_anomalies_keep_their_names(table, tmp_path):
     own = from_table(table, label="verdict", anomaly=["fraud"], id="payment")
     model = fit_table(own, LogisticBaseline(), estimate=False)
     expected = table.filter(pl.col("verdict") == "fraud")["payment"].to_list()
-    assert model.summary["known_names"] == expected
+    assert model.summary.known_names == tuple(expected)
     model.save(tmp_path / "m.dplan")
-    assert TableModel.load(tmp_path / "m.dplan").evidence.names == expected
+    assert TableModel.load(tmp_path / "m.dplan").evidence.names == tuple(expected)
     without = fit_table(
         from_table(table.drop("payment"), label="verdict", anomaly=["fraud"]), LogisticBaseline()
     )
-    assert without.summary["known_names"][:2] == ["training row 1", "training row 101"]
+    assert without.summary.known_names[:2] == ("training row 1", "training row 101")
 
 
 def test_reasons_about_dates_name_the_hour_and_the_time_since_another_date():

@@ -83,9 +83,9 @@ def test_ranges_and_levels_are_those_of_the_whole_table(big):
             getattr(other, "maximum", None),
         )
         np.testing.assert_allclose(one.fill, other.fill, atol=0.05)
-    assert sampled.summary["rows"] == N_ROWS
-    assert sampled.summary["sampled"] == N_SAMPLE + 50
-    assert "sampled" not in whole.summary
+    assert sampled.summary.rows == N_ROWS
+    assert sampled.summary.sampled == N_SAMPLE + 50
+    assert whole.summary.sampled is None
 
 
 def test_a_table_that_is_small_enough_is_read_whole(big):
@@ -172,9 +172,9 @@ def test_checked_normal_rows_are_sampled_apart_and_counted(tmp_path):
     assert found.counts() == {"unlabelled": 2_450, "yes": 50}
     assert (verdict[found.positions[found.y < 0]] == "OK").all()
     model = fit_table(found, IForest(random_state=0), estimate=False)
-    assert model.summary["checked_normal"] == 2_500
+    assert model.summary.checked_normal == 2_500
     # Known anomalies are called by their number in the file, not in the sample.
-    assert model.summary["known_names"][:2] == ["training row 8", "training row 108"]
+    assert model.summary.known_names[:2] == ("training row 8", "training row 108")
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -194,10 +194,10 @@ def test_what_columns_mean_is_decided_on_the_sample_and_holds_for_its_extremes(k
     assert found.features.schema["amount"] == pl.Float64
     assert found.meanings["place"].why == "counts the rows from 10"
     sampled = fit_table(found, IForest(random_state=0), estimate=False)
-    assert list(sampled.summary["dropped"]) == ["place"]
+    assert list(sampled.summary.dropped) == ["place"]
     whole = from_table(path, "fraud", anomaly=["yes"], **options)
     whole = fit_table(whole, IForest(random_state=0), estimate=False)
-    assert list(whole.summary["dropped"]) == ["place"]
+    assert list(whole.summary.dropped) == ["place"]
     for one, other in zip(sampled.preparation.columns_, whole.preparation.columns_, strict=True):
         assert (one.name, one.kind, getattr(one, "levels", None)) == (
             other.name,

@@ -59,8 +59,8 @@ def test_new_anomalies_rise_and_old_ones_stay(detector, june):
     assert state_of(old.detector) == state
     assert old.detector.history_ == history
     assert percentiles(old, june) == score
-    assert new.summary["labels"] == {"unlabelled": 2970 + 2940, "fraud": 30, "theft": 60}
-    assert new.summary["rows"] == 6000
+    assert new.summary.labels == {"unlabelled": 2970 + 2940, "fraud": 30, "theft": 60}
+    assert new.summary.rows == 6000
     assert len(new.detector.history_["seconds"]) > len(old.detector.history_["seconds"])
     assert sorted(set(new.known_classes.tolist())) == [1, 2]
 
@@ -86,7 +86,7 @@ def test_the_command_updates_the_file_and_only_if_all_went_well(detector, june, 
     assert done.exit_code == 0, done.output
     here, there = TableModel.load(path), TableModel.load(tmp_path / "new.dplan")
     assert state_of(here.detector) == state_of(there.detector)
-    assert TableModel.load(path).summary["labels"]["theft"] == 60
+    assert TableModel.load(path).summary.labels["theft"] == 60
     assert run("--anomaly", "theft").exit_code == 0  # and once more
 
 
@@ -139,4 +139,4 @@ def test_rows_called_normal_by_mistake_are_named(tmp_path):
     ran = CliRunner().invoke(main, [*command, "--anomaly", "fraud"])
     assert ran.exit_code == 0, ran.output
     assert "1 of the rows called normal. Are these slips? '1017'." in ran.output
-    assert TableModel.load(tmp_path / "m.dplan").summary["updates"][-1]["slips"] == ["1017"]
+    assert TableModel.load(tmp_path / "m.dplan").summary.updates[-1]["slips"] == ["1017"]

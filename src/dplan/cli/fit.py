@@ -168,19 +168,17 @@ def _print_summary(name: str, model: TableModel, reading: float) -> None:
     from dplan.tables.words import described
 
     summary = model.summary
-    kinds = ", ".join(f"{n} {kind}" for kind, n in summary["columns"].items())
-    say(f"{name}: {summary['rows']:,} rows; columns: {kinds}; {model.detector.n_features_in_} features.")
-    if "sampled" in summary:
-        say(
-            f"Trained on {summary['sampled']:,} of these rows: all known anomalies and a sample of the others."
-        )
-    say(f"Labels: {described(summary['labels'], summary['checked_normal'])}.")
-    for column, reason in summary["dropped"].items():
-        say(f"Dropped {column}: {reason}.")
+    kinds = ", ".join(f"{n} {kind}" for kind, n in summary.columns.items())
+    say(f"{name}: {summary.rows:,} rows; columns: {kinds}; {model.detector.n_features_in_} features.")
+    if summary.sampled is not None:
+        say(f"Trained on {summary.sampled:,} of these rows: all known anomalies and a sample of the others.")
+    say(f"Labels: {described(summary.labels, summary.checked_normal)}.")
+    for left_out, reason in summary.dropped.items():
+        say(f"Dropped {left_out}: {reason}.")
     for column in model.preparation.columns_:
         if not column.sure:
             say(f"Check {column.name}: {column.why} (--column {column.name}=…).")
-    found = summary["estimate"]
+    found = summary.estimate
     if found is not None:
         say(
             f"Estimate: {found['known']} known anomalies and {found['unlabelled']:,} unlabelled rows were held out. "
@@ -200,7 +198,7 @@ def _print_summary(name: str, model: TableModel, reading: float) -> None:
             )
         if found["known"] < 10:
             say("With so few held-out anomalies, this is a rough estimate.")
-    seconds = summary["seconds"]
+    seconds = summary.seconds
     say(
         f"Seconds: reading {reading:.1f}, preparing {seconds['preparing']:.1f}, "
         f"estimating {seconds['estimating']:.1f}, training {seconds['training']:.1f}."

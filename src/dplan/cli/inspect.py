@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -105,8 +106,10 @@ def _describe_model(file: Path) -> None:
 
 
 def _lines(contents: Contents) -> list[str]:
+    from dplan.tables.summary import Summary
+
     found = contents.description
-    parameters, summary, history = found["parameters"], found["summary"], found["history"]
+    parameters, history = found["parameters"], found["history"]
     changed = [f"{name}={parameters[name]!r}" for name in found["changed"] if name != "n_jobs"]
     lines = [
         f"{contents.name}: {found['detector']}, format {found['format']}, written by dplan {contents.package}",
@@ -114,16 +117,16 @@ def _lines(contents: Contents) -> list[str]:
         f"Threshold: {-found['numbers']['offset_']:.6g} (contamination {parameters['contamination']:g})",
         "Settings that differ from the defaults: " + (", ".join(changed) or "none"),
     ]
-    if "rows" in summary and "labels" in summary:
-        counts = {**summary["labels"], "checked normal": summary.get("checked_normal", 0)}
-        labels = ", ".join(f"{n:,} {label}" for label, n in counts.items() if n or label in summary["labels"])
-        lines.append(f"Trained on {summary['rows']:,} rows: {labels}")
-    if summary.get("estimate"):
-        estimate = summary["estimate"]
-        lines.append(
-            f"Held-out known anomalies: {estimate['known']}; half of them rank above "
-            f"{estimate['median_percentile']:.1f} % of unlabelled rows"
-        )
+    summary = None if found["preparation"] is None else Summary.from_json(found["summary"])
+    if summary is not None:
+        counts = {**summary.labels, "checked normal": summary.checked_normal}
+        labels = ", ".join(f"{n:,} {label}" for label, n in counts.items() if n or label in summary.labels)
+        lines.append(f"Trained on {summary.rows:,} rows: {labels}")
+        if estimate := summary.estimate:
+            lines.append(
+                f"Held-out known anomalies: {estimate['known']}; half of them rank above "
+                f"{estimate['median_percentile']:.1f} % of unlabelled rows"
+            )
     if history:
         last = ", ".join(
             f"{name.replace('_', ' ')} {_shown(values[-1])}" for name, values in history.items() if values
@@ -135,31 +138,28 @@ def _lines(contents: Contents) -> list[str]:
             for kind in found["members"]
         ]
         lines.append("Weights in the score: " + ", ".join(members))
-    return lines + _columns(contents)
+    return lines + (_ranges(contents) if summary is None else _columns(contents, summary.dropped))
 
 
-def _columns(contents: Contents) -> list[str]:
+def _columns(contents: Contents, dropped: Mapping[str, str]) -> list[str]:
     from dplan.columns import from_json
-    from dplan.columns.formatting import format_number
 
-    found = contents.description
-    if found["preparation"] is None:
-        ranges = _ranges(contents)
-        lines = [f"  {name}: {format_number(low)} to {format_number(high)}" for name, low, high in ranges]
-        return ["Features and their ranges in training:", *lines]
     lines = ["Columns:"]
-    for column in map(from_json, found["preparation"]["columns"]):
+    for column in map(from_json, contents.description["preparation"]["columns"]):
         lines.append(f"  {column.name}: {column.summary()}" + (f" ({column.why})" if column.why else ""))
-    dropped = found["summary"].get("dropped", {})
     return lines + [f"  {name}: dropped, {reason}" for name, reason in dropped.items()]
 
 
-def _ranges(contents: Contents) -> list[tuple[str, float, float]]:
-    """Return each feature's name, minimum and maximum; the inverse range of a constant feature is 0."""
+def _ranges(contents: Contents) -> list[str]:
+    from dplan.columns.formatting import format_number
+
     names = contents.description["feature_names"] or range(contents.description["n_features"])
     low, inverse = (contents.tensors[key].tolist() for key in ("column_low_", "column_inverse_"))
-    scales: Any = zip(names, low, inverse, strict=True)
-    return [(str(name), 2 * lo, 2 * (lo + (1 / factor if factor else 0.0))) for name, lo, factor in scales]
+    lines = ["Features and their ranges in training:"]
+    for name, lo, factor in zip(names, low, inverse, strict=True):
+        hi = lo + (1 / factor if factor else 0.0)  # the inverse range of a constant feature is 0
+        lines.append(f"  {name}: {format_number(2 * lo)} to {format_number(2 * hi)}")
+    return lines
 
 
 def _shown(value: float | None) -> str:

@@ -231,7 +231,7 @@ def _write_review(
         queue = review_rows(scorer, table.chunks(), n_rows)
         write_queue(queue, review, separator=separator, decimal=decimal)
         _reading.keep_mistakes(queue.bad, review, scorer.on_error)
-        known = list(scorer.model.summary.get("labels", {}))[1:]
+        known = scorer.model.summary.classes
         rows = queue.rows
         say(
             f"Read {queue.n_read:,} rows in {seconds():.1f} s; wrote {rows.height:,} of them to {review}. Fill in the "

@@ -89,8 +89,8 @@ def update(
         name = "standard input" if str(table) == "-" else table.name
         say(f"{name}: {len(rows.y):,} rows: {described(counts, int((rows.y < 0).sum()))}.")
         summary = updated.summary
-        say(f"The model now knows {described(summary['labels'], summary['checked_normal'])}.")
-        if slips := summary["updates"][-1]["slips"]:
+        say(f"The model now knows {described(summary.labels, summary.checked_normal)}.")
+        if slips := summary.updates[-1]["slips"]:
             say(
                 f"Not learned, because most other verdicts contradict them: {len(slips):,} of the rows called normal. "
                 f"Are these slips? {listed(slips)}."
@@ -115,10 +115,10 @@ def _read_table(
 
     labelled = from_table(
         table,
-        label or model.summary["label"],
+        label or model.summary.label,
         words=words_of(model, given),
         partial=True,
-        id=model.summary.get("ids", ()),
+        id=model.summary.ids,
         text=model.columns,  # which the model reads as it did in training
     )
     if labelled.labels is not None and labelled.labels.spellings:

@@ -140,12 +140,9 @@ def _stored(model: TableModel, decision: str) -> tuple[Floats, list[str]]:
     if decision == "normal":
         rows = model.background[:0] if model.checked_normal is None else model.checked_normal
         return rows, ["checked before"] * len(rows)
-    names = list(model.summary["labels"])
-    ids = model.summary.get("known_names", ())
-    titles = [f"known: {names[k]}" if k < len(names) else "known" for k in model.known_classes.tolist()]
-    if len(ids) == len(titles):
-        titles = [f"{own} ({title.removeprefix('known: ')})" for own, title in zip(ids, titles, strict=True)]
-    return model.known_anomalies, titles
+    names = list(model.summary.labels)
+    known = zip(model.summary.known_names, model.known_classes.tolist(), strict=True)
+    return model.known_anomalies, [f"{own} ({names[k]})" for own, k in known]
 
 
 def _distinct(rows: Floats, order: NDArray[np.int64]) -> list[int]:

@@ -163,7 +163,7 @@ class Engine:
         names = tuple(dict.fromkeys(["unlabelled", *filter(None, classes.values())]))
         verdicts = [names.index(name) if name else -1 for name in classes.values()]
         y = np.concatenate([np.zeros(len(others), dtype=np.int64), np.array(verdicts, dtype=np.int64)])
-        identified = bool(ids) and ids == list(base.summary.get("ids", ()))
+        identified = bool(ids) and ids == list(base.summary.ids)
         keys = row_keys(rows.table.select(ids if identified else []), rows.prepared)
         called = [", ".join(row) if ids else f"row {row[0]}" for row in row_ids(rows.table, ids, rows.rows)]
         detector = self._detector(progress)

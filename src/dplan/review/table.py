@@ -95,7 +95,7 @@ def _ids(chosen: tuple[str, ...] | None, model: TableModel | None, table: Input)
     """Return the columns that identify rows: as given, or those of the model that the table has."""
     if chosen is not None:
         return chosen
-    wanted = () if model is None else tuple(model.summary.get("ids", ()))
+    wanted = () if model is None else model.summary.ids
     if not wanted:
         return ()
     _, _, first = next(TableFile(table).chunks(100))

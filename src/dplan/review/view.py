@@ -99,7 +99,7 @@ def _changed(session: Session) -> str:
 def _classes(session: Session, labels: Counter[str]) -> list[dict[str, Any]]:
     """Return the classes that have a key: those of the model, then those that the reviewers have named."""
     base = session.base or session.round
-    names = [*list(base.model.summary["labels"])[1:], *labels]
+    names = [*base.model.summary.classes, *labels]
     names = [name for name in dict.fromkeys(names) if name != "anomaly"]
     return [{"name": visible(name, 60), "rows": labels[name]} for name in names[:9]]
 

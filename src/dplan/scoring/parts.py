@@ -145,7 +145,7 @@ class Parts:
     def _digest(self, table: pl.DataFrame) -> str:
         """Return a digest of everything that the scores of a chunk depend on."""
         scorer = self.scorer
-        ids = tuple(scorer.model.summary.get("ids", ()))
+        ids = scorer.model.summary.ids
         settings: Iterable[object] = (
             scorer.model.digest, __version__, pl.__version__, ids, scorer.keep, self._n_explained, self._threshold,
             scorer.on_error, scorer.label,

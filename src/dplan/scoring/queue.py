@@ -65,7 +65,7 @@ def review_rows(
     diverse, explore
         As in `dplan.query`.
     """
-    done = set(scorer.model.summary.get("verdict_keys", ()))
+    done = set(scorer.model.summary.verdict_keys)
     best, n_read, bad, conventions = Best(_CANDIDATES * n), 0, list[pl.DataFrame](), None
     for chunk in chunks:
         table = chunk()
@@ -90,7 +90,7 @@ def review_rows(
 def _keys(model: TableModel, scored: Scored) -> list[str]:
     """Return the keys of rows: of the ids of the model if the table has them all; otherwise of their features."""
     assert scored.table is not None
-    ids = model.summary.get("ids", [])
+    ids = model.summary.ids
     known = ids if set(ids) <= set(scored.table.columns) else []
     return row_keys(scored.table.select(known), scored.prepared)
 
@@ -98,7 +98,7 @@ def _keys(model: TableModel, scored: Scored) -> list[str]:
 def _as_queue(scorer: Scorer, scored: Scored) -> pl.DataFrame:
     model, table = scorer.model, scored.table
     assert table is not None
-    verdict, code = str(model.summary.get("label") or "verdict"), RowCode(model)
+    verdict, code = model.summary.label or "verdict", RowCode(model)
     copied = table.drop(ROW, verdict, strict=False)
 
     def free(name: str) -> str:

@@ -155,14 +155,14 @@ class Scorer:
         alerts: Alerts = Alerts(),  # noqa: B008  # immutable
     ) -> None:
         self.model, self.keep, self.on_error, self.alerts = model, tuple(keep), on_error, alerts
-        self.label = model.summary.get("label") if skip_labelled else None
+        self.label = model.summary.label if skip_labelled else None
         if skip_labelled and not self.label:
             raise ValueError("the model has no label column, so labelled rows cannot be skipped")
 
     @property
     def kept(self) -> tuple[str, ...]:
         """The columns to copy: the ids of the model, if the table has them, and those to keep."""
-        return tuple(dict.fromkeys([*self.model.summary.get("ids", ()), *self.keep]))
+        return tuple(dict.fromkeys([*self.model.summary.ids, *self.keep]))
 
     @property
     def threshold(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,7 @@ from dplan.tables.decoding import AUTO
 from dplan.tables.labelled import LabelledTable
 from dplan.tables.model import TableModel
 from dplan.tables.row_keys import row_keys
+from dplan.tables.summary import Summary
 from dplan.text import shown
 
 __all__ = ["fit_table"]
@@ -85,31 +87,24 @@ def fit_table(
     kinds: dict[str, int] = {}
     for column in preparation.columns_:
         kinds[column.kind] = kinds.get(column.kind, 0) + 1
-    summary = {
-        "rows": table.n_rows or table.features.height,
-        "labels": table.counts(),
-        "checked_normal": table.n_checked,
-        "label": table.label,
-        "ids": table.ids.columns,
-        "columns": kinds,
-        "dropped": dropped,
-        "estimate": found,
-        "seconds": {
+    summary = Summary(
+        rows=table.n_rows or table.features.height,
+        labels=table.counts(),
+        checked_normal=table.n_checked,
+        label=table.label,
+        ids=tuple(table.ids.columns),
+        columns=kinds,
+        dropped=dropped,
+        estimate=found,
+        seconds={
             "preparing": round(prepared - started, 3),
             "estimating": round(estimated - prepared, 3),
             "training": round(trained - estimated, 3),
         },
-    }
-    if table.words is not None:
-        summary["label_values"] = {
-            "anomaly": list(table.classes[1:]),
-            "normal": list(table.words.normal or ()),
-        }
-    if table.n_rows is not None:
-        summary["sampled"] = table.features.height
-    read = table.input
-    if read is not None and (read.encoding, read.missing) != (AUTO, MISSING):
-        summary["reading"] = {"encoding": read.encoding, "missing": list(read.missing)}
+        label_values=_label_values(table),
+        sampled=None if table.n_rows is None else table.features.height,
+        reading=_reading(table),
+    )
     return assemble(
         detector,
         preparation,
@@ -127,7 +122,7 @@ def assemble(
     preparation: TablePreparer,
     X: NDArray[np.float32],
     y: NDArray[np.int64],
-    summary: dict[str, Any],
+    summary: Summary,
     rng: np.random.Generator,
     keys_of: Callable[[NDArray[np.int64]], list[str]],
     name_of: Callable[[int], str],
@@ -140,10 +135,28 @@ def assemble(
     known = _some(labelled, _KNOWN_ROWS, rng)
     known_rows, known_classes = np.ascontiguousarray(X[known]), y[known].astype(np.int64)
     checked = _some(np.flatnonzero(y < 0), _KNOWN_ROWS, rng)
-    summary["verdict_keys"] = keys_of(np.concatenate([known, checked]))
-    summary["known_names"] = [name_of(int(row)) for row in known]
+    summary = replace(
+        summary,
+        verdict_keys=tuple(keys_of(np.concatenate([known, checked]))),
+        known_names=tuple(name_of(int(row)) for row in known),
+    )
     checked_rows = np.ascontiguousarray(X[checked])
     return TableModel(detector, preparation, background, known_rows, known_classes, summary, checked_rows)
+
+
+def _label_values(table: LabelledTable) -> dict[str, list[str]] | None:
+    """Return the words of the label column by their meaning, if it has words."""
+    if table.words is None:
+        return None
+    return {"anomaly": list(table.classes[1:]), "normal": list(table.words.normal or ())}
+
+
+def _reading(table: LabelledTable) -> dict[str, Any] | None:
+    """Return how the table was read, unless that is the default."""
+    read = table.input
+    if read is None or (read.encoding, read.missing) == (AUTO, MISSING):
+        return None
+    return {"encoding": read.encoding, "missing": list(read.missing)}
 
 
 def row_name(table: LabelledTable, row: int) -> str:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import polars as pl
@@ -38,18 +38,11 @@ from dplan.tables.chunks import (
 from dplan.tables.decoding import AUTO, TextFile, uncompressed_name
 from dplan.tables.queries import query_frames
 from dplan.tables.sources import common_format, files_of
+from dplan.tables.summary import Trained
 
 __all__ = ["Input", "as_text", "read_table"]
 
 _TYPED = ("parquet", "arrow", "duckdb")  # formats that have the types of their columns
-
-
-class Trained(Protocol):
-    """A model, which knows how its training table was read."""
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        """A summary of the training."""
 
 
 @dataclass(frozen=True)
@@ -131,9 +124,11 @@ class Input:
 
     def like(self, model: Trained | None) -> Input:
         """Return the table as it is read for a model: like its training table, unless an encoding is given."""
-        trained = {} if model is None else model.summary.get("reading", {})
-        encoding = self.encoding if self.encoding != AUTO else trained.get("encoding", AUTO)
-        return replace(self, encoding=encoding, missing=tuple(trained.get("missing", self.missing)))
+        trained = None if model is None else model.summary.reading
+        if trained is None:
+            return self
+        encoding = trained["encoding"] if self.encoding == AUTO else self.encoding
+        return replace(self, encoding=encoding, missing=tuple(trained["missing"]))
 
     def readable_twice(self) -> Input:
         """Return the table so that `rewind` works; a stream that cannot is read into memory."""

@@ -25,6 +25,7 @@ from dplan.explain.explanation import Explanation, effects, sample_of
 from dplan.persistence import model_file
 from dplan.tables.evidence import Evidence
 from dplan.tables.reasons import Reason, joined
+from dplan.tables.summary import Summary
 from dplan.text import shown
 
 __all__ = ["TableModel", "load"]
@@ -51,8 +52,8 @@ class TableModel:
         Prepared rows of known anomalies.
     known_classes : ndarray of int64
         Their classes, counted from 1.
-    summary : dict
-        A summary of the training, as JSON values.
+    summary : Summary
+        How the model was trained.
     checked_normal : ndarray of float32, optional
         Prepared rows that were checked and are normal.
 
@@ -74,7 +75,7 @@ class TableModel:
     background: Floats = field(repr=False)
     known_anomalies: Floats = field(repr=False)
     known_classes: NDArray[np.int64] = field(repr=False)
-    summary: dict[str, Any] = field(repr=False)
+    summary: Summary = field(repr=False)
     checked_normal: Floats | None = field(default=None, repr=False)
 
     @property
@@ -85,8 +86,8 @@ class TableModel:
     @property
     def not_read(self) -> list[str]:
         """The other columns of the training table: IDs, label, and columns that were left out."""
-        aside = [*self.summary.get("ids", ()), self.summary.get("label"), *self.summary.get("dropped", ())]
-        read = {None, *self.columns}
+        aside = [*self.summary.ids, self.summary.label, *self.summary.dropped]
+        read = {"", *self.columns}
         return [name for name in dict.fromkeys(aside) if name not in read]
 
     @property
@@ -192,8 +193,8 @@ class TableModel:
             background=self.background,
             known=self.known_anomalies,
             classes=self.known_classes,
-            class_names=list(self.summary.get("labels", {}))[1:],
-            names=self.summary.get("known_names", ()),
+            class_names=self.summary.classes,
+            names=self.summary.known_names,
         )
 
     @cached_property
@@ -215,7 +216,7 @@ class TableModel:
         if self.checked_normal is not None and len(self.checked_normal):
             arrays["checked_normal"] = self.checked_normal
         state = self.preparation.to_state()
-        return _saving.packed(self.detector, preparation=state, arrays=arrays, summary=self.summary)
+        return _saving.packed(self.detector, preparation=state, arrays=arrays, summary=self.summary.to_json())
 
     @classmethod
     def load(cls, source: str | Path | bytes) -> TableModel:
@@ -264,35 +265,11 @@ def load(source: str | Path | bytes) -> Any:
             "known_classes", kept
         )
         checked = rows.take("checked_normal", kept) if "checked_normal" in arrays else None
-        _check_summary(found.summary, len(known) + (0 if checked is None else len(checked)))
-    model = TableModel(detector, preparation, background, known, classes, found.summary, checked)
+        summary = Summary.from_json(found.summary)
+        summary.check(classes.tolist(), 0 if checked is None else len(checked))
+    model = TableModel(detector, preparation, background, known, classes, summary, checked)
     vars(model)["digest"] = found.digest  # of the file as it was read
     return model
-
-
-def _check_summary(summary: dict[str, Any], n_verdicts: int) -> None:
-    """Raise a ValueError if the summary does not have the form that `fit_table` writes."""
-    forms = {"ids": list, "verdict_keys": list, "known_names": list, "dropped": dict, "labels": dict}
-    for key, form in forms.items():
-        names = summary.get(key, form())
-        if not isinstance(names, form) or not all(isinstance(name, str) for name in names):
-            raise ValueError(f"the {key} in the summary are not names")
-    if len(summary.get("verdict_keys", ())) not in (0, n_verdicts):
-        raise ValueError("the verdict keys in the summary do not match the known rows")
-    values = summary.get("label_values", {})
-    if not isinstance(values, dict) or not all(
-        isinstance(own, list) and all(isinstance(value, str) for value in own) for own in values.values()
-    ):
-        raise ValueError("the label values in the summary are not texts")
-    if not isinstance(summary.get("label") or "", str):
-        raise ValueError("the label in the summary is not a name")
-    for count in (
-        summary.get("rows", 0),
-        summary.get("checked_normal", 0),
-        *summary.get("labels", {}).values(),
-    ):
-        if type(count) is not int or count < 0:
-            raise ValueError(f"invalid number of rows in the summary: {count!r}")
 
 
 def _listed(parts: Iterable[str], n: int) -> str:

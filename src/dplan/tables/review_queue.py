@@ -116,7 +116,7 @@ def read_queue(
     """
     header, rows = _cells(path)
     names = [name.strip() for name in header]
-    verdict = label or str(model.summary.get("label") or "verdict")
+    verdict = label or model.summary.label or "verdict"
     for name in (verdict, ROW):
         if name not in names:
             raise ValueError(f"{path.name} has no column {name!r}; its columns are {listed(names)}")
@@ -129,7 +129,7 @@ def read_queue(
         reader.check()
     except CellError as error:
         raise error.at(f"{path.name}, row {error.row + 2}") from None
-    id_places = [names.index(name) for name in model.summary.get("ids", ()) if name in names]
+    id_places = [names.index(name) for name in model.summary.ids if name in names]
     code = RowCode(model)
     found: list[tuple[str, Floats, int, str]] = []
     for number, (row, label_code) in enumerate(zip(cells, labels.tolist(), strict=True), start=2):

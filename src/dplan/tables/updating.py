@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from dplan._kernels.perceptron import Floats
@@ -21,7 +20,6 @@ from dplan.tables.row_keys import row_keys
 
 __all__ = ["Change", "changes", "trained_with", "update_model"]
 
-_NO_IDS = pl.DataFrame()
 _HELD_OUT_SHARE = 0.3
 _FEWEST_TO_HOLD_OUT = 10  # verdicts; with fewer, the changes are those of the verdicts themselves
 
@@ -103,17 +101,10 @@ def trained_with(model: TableModel, new: Judged, detector: Any, *, seed: int = 0
         Seed for the choice of the rows stored in the model.
     """
     started = time.perf_counter()
-    names = list(dict.fromkeys([*model.summary["labels"], *new.classes[1:]]))
+    names = list(dict.fromkeys([*model.summary.labels, *new.classes[1:]]))
     codes = np.array([0, *(names.index(name) for name in new.classes[1:]), -1])[new.y]  # -1 is the last
     merged = _merge(model, new, codes)
     getattr(detector, "partial_fit", detector.fit)(merged.rows, merged.y)
-    summary: dict[str, Any] = dict(model.summary)
-    sizes = merged.sizes
-    summary["labels"] = {
-        name: max(0, int(summary["labels"].get(name, 0)) + sizes.get(k, 0)) for k, name in enumerate(names)
-    }
-    summary["checked_normal"] = max(0, int(summary.get("checked_normal", 0)) + sizes.get(-1, 0))
-    summary["rows"] = int(summary["rows"]) + merged.n_new
     new_names = dict(zip(new.keys, new.names, strict=False))
     slips = [merged.keys[row] for row in getattr(detector, "slips_", ())]
     update = {
@@ -123,12 +114,18 @@ def trained_with(model: TableModel, new: Judged, detector: Any, *, seed: int = 0
         "slips": [new_names[key] for key in slips if key in new_names],
         "seconds": round(time.perf_counter() - started, 3),
     }
-    summary["updates"] = [*summary.get("updates", []), update]
-    summary["estimate"] = None  # it was the old model's
+    old, sizes = model.summary, merged.sizes
+    summary = replace(
+        old,
+        rows=old.rows + merged.n_new,
+        labels={name: max(0, old.labels.get(name, 0) + sizes.get(k, 0)) for k, name in enumerate(names)},
+        checked_normal=max(0, old.checked_normal + sizes.get(-1, 0)),
+        estimate=None,  # it was the old model's
+        updates=(*old.updates, update),
+    )
     rng = np.random.default_rng(seed)
-    old_keys, old_names = (summary.get(name, ()) for name in ("verdict_keys", "known_names"))
     # Checked rows, which come last, have no names.
-    row_names = dict(zip(old_keys, old_names, strict=False)) | new_names
+    row_names = dict(zip(old.verdict_keys, old.known_names, strict=False)) | new_names
     return assemble(
         detector,
         model.preparation,
@@ -185,7 +182,7 @@ def as_verdicts(model: TableModel, table: LabelledTable | Judged) -> Judged:
         return table
     with table.located():
         rows = model.prepare(table.features)
-    ids = table.ids if table.ids.columns == list(model.summary.get("ids", ())) else table.ids.select()
+    ids = table.ids if table.ids.columns == list(model.summary.ids) else table.ids.select()
     names = [row_name(table, row) for row in range(len(rows))]
     return Judged(rows, table.y, table.classes, row_keys(ids, rows), ids.width > 0, names)
 
@@ -204,7 +201,7 @@ def _merge(model: TableModel, new: Judged, codes: NDArray[np.int64]) -> _Merged:
     checked = model.known_anomalies[:0] if model.checked_normal is None else model.checked_normal
     rows = np.concatenate([model.known_anomalies, checked])
     labels = np.concatenate([model.known_classes, np.full(len(checked), -1, dtype=np.int64)])
-    keys = list(model.summary.get("verdict_keys") or row_keys(_NO_IDS, rows))
+    keys = model.summary.verdict_keys
     last = {key: int(code) for key, code in zip(new.keys, codes, strict=True) if code}
     places = {key: place for place, key in enumerate(new.keys) if codes[place]}
     remembered = set(keys)

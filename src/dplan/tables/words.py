@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dplan.tables.summary import Summary, Trained
 from dplan.text import shown
 
 __all__ = [
@@ -152,17 +153,9 @@ def general_class(names: Sequence[str]) -> str:
 NUMBERS = Words(built_in=_BUILT_IN, numbered=True)
 
 
-class Trained(Protocol):
-    """A model, which knows its classes and the words that it was trained with."""
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        """A summary of the training."""
-
-
 def class_names(model: Trained | None) -> list[str]:
     """Return the names of a model's classes of anomalies."""
-    return [] if model is None else list(model.summary.get("labels", {}))[1:]
+    return [] if model is None else model.summary.classes
 
 
 def words_of(model: Trained | None, given: Words | None = None, *, answers: bool = False) -> Words:
@@ -181,26 +174,26 @@ def words_of(model: Trained | None, given: Words | None = None, *, answers: bool
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> model = SimpleNamespace(summary={"labels": {"unlabelled": 9, "fraud": 1}, "label_values": {"normal": ["ok"]}})
+    >>> trained = Summary(labels={"unlabelled": 9, "fraud": 1}, label_values={"normal": ["ok"]})
+    >>> model = SimpleNamespace(summary=trained)
     >>> words_of(model, Words(normal=("fine",))).marks(
     ...     pl.Series(["Fraud", "anomaly", "ok", "fine", "normal", "unsure", "open"]), unknown=9
     ... ).tolist()
     [1, 1, -1, -1, -1, 0, 9]
     """
     given = given or Words()
-    summary = {} if model is None else model.summary
-    classes = class_names(model)
+    summary = Summary() if model is None else model.summary
+    classes = summary.classes
     spelled = {name.casefold(): name for name in classes}
     anomaly = [spelled.get(word.casefold(), word) for word in given.anomaly or ()]
     others = {word.casefold() for word in (*(given.normal or ()), *(given.unlabelled or ()))}
     taken = others | {word.casefold() for word in anomaly}
-    trained = summary.get("label_values", {}).get("normal", ())
     return Words(
         tuple(dict.fromkeys([*(name for name in classes if name.casefold() not in others), *anomaly])),
-        (*(given.normal or ()), *(word for word in trained if word.casefold() not in taken)),
+        (*(given.normal or ()), *(word for word in summary.normal_words if word.casefold() not in taken)),
         given.unlabelled or (),
         _ANSWERS if answers else _BUILT_IN,
-        numbered="label_values" not in summary and all(map(str.isdigit, classes)),
+        numbered=summary.has_numbers,
     )
 
 
@@ -214,7 +207,8 @@ def has_verdict(labels: pl.Series, model: Trained) -> NDArray[np.bool_]:
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> model = SimpleNamespace(summary={"labels": {"unlabelled": 9, "fraud": 1}, "label_values": {"normal": ["ok"]}})
+    >>> trained = Summary(labels={"unlabelled": 9, "fraud": 1}, label_values={"normal": ["ok"]})
+    >>> model = SimpleNamespace(summary=trained)
     >>> has_verdict(pl.Series(["Fraud", "ok", "normal", "open", "", None]), model).tolist()
     [True, True, True, False, False, False]
     """

@@ -32,11 +32,11 @@ class Labels:
 
     def __init__(self, model: TableModel, column: str | None, anomaly: Sequence[str]) -> None:
         self.column = column
-        self._own = model.summary.get("label")
+        self._own = model.summary.label
         self._given = list(anomaly)
         words = Words.of(anomaly, None, None) if anomaly else words_of(model)
         assert words is not None
-        named = column or self._own or ""
+        named = column or self._own
         self._reader = LabelReader(named, words, f"--label {named} --anomaly VALUE")
 
     def read(self, frame: pl.DataFrame) -> tuple[list[str], NDArray[np.int64]] | None:
@@ -73,7 +73,7 @@ class TrainingRows:
         self._background = _digests(model.background)
         self._seen = np.zeros(len(self._background), dtype=bool)
         self._distinct = len(np.unique(self._background)) / len(self._background)
-        names = model.summary.get("known_names") or ["a known anomaly"] * len(model.known_anomalies)
+        names = model.summary.known_names
         self._known = dict(zip(_digests(model.known_anomalies).tolist(), names, strict=False))
 
     def add(self, prepared: Floats) -> None:

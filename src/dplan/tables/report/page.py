@@ -52,10 +52,10 @@ def page(data: ReportData, model: TableModel, *, model_name: str, table_name: st
 
 
 def _introduction(data: ReportData, model: TableModel, model_name: str) -> Iterator[Block]:
-    classes = model.summary.get("labels", {})
+    classes = model.summary.labels
     labels = ", ".join(f"{n:,} {'of class ' * name.isdigit()}{name}" for name, n in classes.items())
     n_rows, n_alerts = len(data.scores), data.n_alerts
-    trained_on = model.summary.get("rows", 0)
+    trained_on = model.summary.rows
     yield Paragraph(
         f"Scored by {model_name}, a {type(model.detector).__name__} trained on {trained_on:,} rows ({labels})."
     )

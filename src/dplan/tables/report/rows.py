@@ -43,7 +43,7 @@ def thresholds(data: ReportData) -> Iterator[Block]:
 
 def highest_rows(data: ReportData, model: TableModel) -> Iterator[Block]:
     """Yield the rows with the highest scores and their reasons."""
-    ids = [name for name in model.summary.get("ids", []) if name in data.highest.columns]
+    ids = [name for name in model.summary.ids if name in data.highest.columns]
     shown = list(dict.fromkeys([*ids, *data.keep]))
     percentiles = model.percentile(data.highest_scores)
     known = [label or known for label, known in _labels(data)] if any(map(any, _labels(data))) else []
