@@ -1,7 +1,7 @@
 """The whole report, as a self-contained HTML page and as Markdown."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from experiments.results import Results
 from experiments.suites import PAPER_SUITES, SUITES
 from experiments.unknown.page import unknown_chapter
 
-__all__ = ["as_markdown", "report_blocks", "write_report"]
+__all__ = ["as_markdown", "markdown_table", "report_blocks", "write_report"]
 
 _TITLE = "DPLAN: the paper's results and ours"
 _OTHER_TITLE = "Benchmark results"
@@ -220,10 +220,25 @@ def _markdown(block: Block) -> Iterator[str]:
     elif isinstance(block, Figure | Grid):
         grid = block.table if isinstance(block, Figure) else block
         if grid is not None:
-            lines = ["| " + " | ".join(map(_plain, grid.head)) + " |", "|" + "---|" * len(grid.head)]
-            yield "\n".join(lines + ["| " + " | ".join(map(_entry, row)) + " |" for row in grid.rows])
+            rows = [[_entry(entry) for entry in row] for row in grid.rows]
+            yield "\n".join(markdown_table([_plain(name) for name in grid.head], rows))
         if block.caption:
             yield _plain(block.caption)
+
+
+def markdown_table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], *, right: bool = False
+) -> Iterator[str]:
+    """Yield the lines of a table, with all columns but the first on the right if wanted.
+
+    Examples
+    --------
+    >>> list(markdown_table(["method", "AUC-PR"], [["DPLAN", "0.7"]]))
+    ['| method | AUC-PR |', '|---|---|', '| DPLAN | 0.7 |']
+    """
+    yield f"| {' | '.join(head)} |"
+    yield "| --- |" + " ---: |" * (len(head) - 1) if right else "|" + "---|" * len(head)
+    yield from (f"| {' | '.join(row)} |" for row in rows)
 
 
 def _entry(entry: Entry) -> str:

@@ -17,15 +17,13 @@ from threadpoolctl import threadpool_limits
 
 import dplan
 from dplan._kernels import perceptron
-from dplan.datasets import Task, load, scenario
 from dplan.datasets.registry import scenarios
-from experiments.cells import metrics
-from experiments.ensemble.measuring import RESULTS, Arms, Place, main, measured
+from experiments.data.sources import AnyTask, load_task
+from experiments.ensemble.measuring import RESULTS, Arms, Place, areas, main, measured
 from experiments.suites import PAPER_DATASETS
 
 RECORDS = RESULTS / "ensemble-agents"
 SEEDS = (100, 101, 102)
-METRICS = ("auc_pr", "auc_roc", "auc_pr_known", "auc_roc_known", "auc_pr_unknown", "auc_roc_unknown")
 
 Scores = NDArray[np.float64]
 
@@ -73,21 +71,14 @@ def places() -> list[Place]:
 
 def arms(place: Place) -> Arms:
     """Measure a group of arms on one task."""
-    id, seed, group = place["scenario"], place["seed"], place["group"]
-    task = scenario(id, seed=seed, dataset=load(id.split("/")[0]))
+    seed, group = place["seed"], place["group"]
+    task = load_task(place["scenario"], seed, "resampled", None, None)
     with threadpool_limits(1):
         found = agents(task, seed) if group == "agent" else from_wrong_labels(task, seed, WRONG[group])
-        return {
-            name: {
-                metric: round(value, 4)
-                for metric, value in metrics(task, scores).items()
-                if metric in METRICS
-            }
-            for name, scores in found
-        }
+        return {name: areas(task, scores) for name, scores in found}
 
 
-def agents(task: Task, seed: int) -> Iterator[tuple[str, Scores]]:
+def agents(task: AnyTask, seed: int) -> Iterator[tuple[str, Scores]]:
     """Train one agent per change; of two of them, judge Q(s, anomalous) - Q(s, normal) too."""
     for name, changes in AGENTS.items():
         agent = dplan.DPLAN(**changes, random_state=seed).fit(task.X, task.y)
@@ -97,7 +88,7 @@ def agents(task: Task, seed: int) -> Iterator[tuple[str, Scores]]:
             yield (f"{name}, score Q¹ - Q⁰", (values[:, 1] - values[:, 0]).astype(np.float64))
 
 
-def wrong_labels(task: Task, seed: int, share: float) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
+def wrong_labels(task: AnyTask, seed: int, share: float) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
     """Return the rows to learn from with some unlabelled rows labelled as known anomalies, in place of true ones."""
     labelled, unlabelled = np.flatnonzero(task.y), np.flatnonzero(task.y == 0)
     rng = np.random.default_rng(seed)
@@ -109,7 +100,7 @@ def wrong_labels(task: Task, seed: int, share: float) -> tuple[NDArray[np.floati
     return task.X[kept], y[kept]
 
 
-def from_wrong_labels(task: Task, seed: int, share: float) -> Iterator[tuple[str, Scores]]:
+def from_wrong_labels(task: AnyTask, seed: int, share: float) -> Iterator[tuple[str, Scores]]:
     """Train some detectors from labels of which a share is wrong."""
     X, y = wrong_labels(task, seed, share)
     for name in ("DPLANEnsemble", "DPLAN", "BoostedBaseline", "LogisticBaseline"):
@@ -121,7 +112,7 @@ def lines(folder: Path = RECORDS) -> Iterator[str]:
     records = measured(folder)
     for group, arm in dict.fromkeys((record["group"], record["arm"]) for record in records):
         own = [record for record in records if (record["group"], record["arm"]) == (group, arm)]
-        auc_pr, auc_roc = (np.mean([record[name] for record in own]) for name in METRICS[:2])
+        auc_pr, auc_roc = (np.mean([record[name] for record in own]) for name in ("auc_pr", "auc_roc"))
         yield f"{group}: {arm}: {auc_pr:.3f} / {auc_roc:.3f}"
 
 

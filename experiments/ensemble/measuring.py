@@ -5,6 +5,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.cells import metrics
+from experiments.data.sources import AnyTask
 from experiments.journal import Journal, read_journal
 from experiments.runner import in_any_order
 
@@ -36,6 +41,16 @@ def measured(folder: Path) -> list[dict[str, Any]]:
         for record in read_journal(folder)
         for arm, metrics in record["arms"].items()
     ]
+
+
+def areas(task: AnyTask, scores: NDArray[np.floating]) -> dict[str, float]:
+    """Return the areas over all anomalies, and over those of known and of unknown classes, if there are any."""
+    found = metrics(task, scores)
+    return {
+        name: round(value, 4)
+        for name, value in found.items()
+        if name.startswith("auc_") and value is not None
+    }
 
 
 def main(

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import dplan
-from dplan.datasets import load, scenario
 from dplan.datasets.registry import scenarios
 from dplan.detectors.ensemble.members import EXPLORERS, shares_of_kinds
-from dplan.metrics import RankedScores
 from experiments.data import adgym, keel
-from experiments.ensemble.measuring import RESULTS, Arms, Place, main, measured
+from experiments.data.sources import load_task
+from experiments.ensemble.measuring import RESULTS, Arms, Place, areas, main, measured
+from experiments.pages import markdown_table
 from experiments.suites import PAPER_DATASETS
 
 RECORDS = RESULTS / "ensemble-members"
@@ -53,19 +53,11 @@ def places() -> list[Place]:
     ]
 
 
-def task_of(place: Place) -> Any:
-    """Return the rows of a place."""
-    table, seed, n_labels = place["table"], place["seed"], place["labels"]
-    if place["collection"] == "adgym":
-        return adgym.task(table, seed, n_labels)
-    if place["collection"] == "keel":
-        return keel.task(table, seed, n_labels)
-    return scenario(table, seed=seed, n_labelled=n_labels, dataset=load(table.split("/")[0]))
-
-
 def arms(place: Place) -> Arms:
     """Fit three ensembles, and put the members of the first one together in many ways."""
-    task, seed = task_of(place), place["seed"]
+    collection, table, seed = place["collection"], place["table"], place["seed"]
+    id = table if collection == "paper" else f"{collection}/{table}-v1"
+    task = load_task(id, seed, "resampled", place["labels"], None)
     with threadpool_limits(1):
         detector = dplan.DPLANEnsemble(random_state=seed).fit(task.X, task.y)
         members = detector._member_scores(detector._arrange(np.ascontiguousarray(task.X_test)))
@@ -120,31 +112,21 @@ def mixtures(
     yield "one-sided agents", one_sided + exploration * trust * explored
 
 
-def areas(task: Any, scores: Scores) -> dict[str, float]:
-    """Return the areas over all anomalies, and over those of unknown classes."""
-    ranked, normal, metrics = RankedScores(scores), task.y_test == 0, {}
-    for suffix, group in (("", ~normal), ("_unknown", task.unknown_mask)):
-        found = ranked.areas(group, normal)
-        if found is not None:
-            metrics[f"auc_pr{suffix}"], metrics[f"auc_roc{suffix}"] = (round(area, 4) for area in found)
-    return metrics
-
-
 def lines(folder: Path = RECORDS) -> Iterator[str]:
     """Yield a table of means: over seeds and tables, for each collection and number of labels."""
     records = measured(folder)
     groups = sorted({(record["collection"], record["labels"]) for record in records})
-    yield "| arm | " + " | ".join(f"{collection}, {n} labels" for collection, n in groups) + " |"
-    yield "|---" * (len(groups) + 1) + "|"
+    rows = []
     for arm in dict.fromkeys(record["arm"] for record in records):
-        cells = []
+        cells = [arm]
         for group in groups:
             own = [r for r in records if r["arm"] == arm and (r["collection"], r["labels"]) == group]
             figures = ["auc_pr", "auc_roc"] + ["auc_pr_unknown", "auc_roc_unknown"] * (group[0] != "adgym")
             means = [np.mean([record[name] for record in own if name in record]) for name in figures]
             shown = [f"{mean:.3f}".lstrip("0") for mean in means]
             cells.append("; ".join("/".join(shown[i : i + 2]) for i in range(0, len(shown), 2)))
-        yield f"| {arm} | " + " | ".join(cells) + " |"
+        rows.append(cells)
+    yield from markdown_table(["arm", *(f"{collection}, {n} labels" for collection, n in groups)], rows)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from experiments.ensemble import agents, members
 from experiments.ensemble.measuring import RESULTS, measured
+from experiments.pages import markdown_table
 from experiments.results import Results
 from experiments.statistics import wilcoxon_p_value
 
@@ -28,35 +29,35 @@ FAMILIES = {
     "covertype": "Covertype",
 }
 LABELS = (5, 15, 30, 60)
-Table = NDArray[np.float64]
+AREAS = ("auc_pr", "auc_roc")
+Means = NDArray[np.float64]
 Pair = tuple[float, float]
 
 
 class Runs:
-    """The cells of Table 2 by method, data set and seed."""
+    """The runs of Table 2: mean and deviation of each method on each data set, over the seeds."""
 
     def __init__(self, results: Results) -> None:
         cells = results.select("table2", "resampled")
         self.family = {cell["dataset"]: cell["scenario"].split("/")[0] for cell in cells}
         self.datasets = sorted(self.family, key=lambda name: (list(FAMILIES).index(self.family[name]), name))
         self.methods = sorted({cell["method"] for cell in cells}, key=lambda name: (name != OURS, name))
-        self._cells = {(cell["method"], cell["dataset"], cell["seed"]): cell for cell in cells}
         self.seeds = sorted({cell["seed"] for cell in cells})
+        self._results = results
 
-    def table(self, method: str, figure: str) -> Table:
-        """Return a figure as (data sets, seeds)."""
-        return np.array(
-            [
-                [self._cells[method, dataset, seed][figure] for seed in self.seeds]
-                for dataset in self.datasets
-            ],
-            dtype=np.float64,
-        )
+    def means(self, method: str, metric: str) -> Means:
+        """Return the means of a metric, one per data set."""
+        return self._results.matrix("table2", "resampled", metric, self.datasets, [method])[:, 0]
 
-    def of_family(self, method: str, figure: str, family: str) -> float:
-        """Return the mean of a figure over the data sets of a family."""
+    def of_family(self, method: str, metric: str, family: str) -> float:
+        """Return the mean of a metric over the data sets of a family."""
         chosen = [self.family[dataset] == family for dataset in self.datasets]
-        return float(self.table(method, figure)[chosen].mean())
+        return float(self.means(method, metric)[chosen].mean())
+
+    def deviation(self, method: str, metric: str) -> float:
+        """Return the deviation of a metric over the seeds, averaged over the data sets."""
+        groups = self._results.groups("table2", "resampled", metric)
+        return float(np.mean([groups[dataset, None, method].deviation for dataset in self.datasets]))
 
 
 def results_section(runs: Runs) -> Iterator[str]:
@@ -67,19 +68,18 @@ def results_section(runs: Runs) -> Iterator[str]:
     for method in runs.methods:
         row = [f"**{method}**" if method == OURS else method]
         for family in FAMILIES:
-            row.append(pair(*(runs.of_family(method, figure, family) for figure in ("auc_pr", "auc_roc"))))
-        tables = {figure: runs.table(method, figure) for figure in ("auc_pr", "auc_roc")}
-        row.append(pair(*(table.mean() for table in tables.values())))
-        row.append(pair(*(runs.table(method, f"{figure}_unknown").mean() for figure in tables)))
-        row.append(pair(*(table.std(axis=1).mean() for table in tables.values())))
-        row.append(" / ".join(p_value(runs, method, figure) for figure in tables) if method != OURS else "")
+            row.append(pair(*(runs.of_family(method, area, family) for area in AREAS)))
+        for suffix in ("", "_unknown"):
+            row.append(pair(*(runs.means(method, f"{area}{suffix}").mean() for area in AREAS)))
+        row.append(pair(*(runs.deviation(method, area) for area in AREAS)))
+        row.append(" / ".join(p_value(runs, method, area) for area in AREAS) if method != OURS else "")
         rows.append(row)
-    yield markdown(["", *FAMILIES.values(), "all", "unknown classes alone", "std over runs", "*p*"], rows)
+    yield table(["", *FAMILIES.values(), "all", "unknown classes alone", "std over runs", "*p*"], rows)
 
 
-def p_value(runs: Runs, method: str, figure: str) -> str:
+def p_value(runs: Runs, method: str, metric: str) -> str:
     """Return the p-value as text."""
-    first, second = (runs.table(name, figure).mean(axis=1) for name in (OURS, method))
+    first, second = (runs.means(name, metric) for name in (OURS, method))
     p = wilcoxon_p_value(first, second)
     return "–" if p is None else f"{p:.4f}" + ("" if first.mean() > second.mean() else " (behind)")
 
@@ -95,7 +95,7 @@ def parts_section(records: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield f"Seeds {', '.join(map(str, seeds))}; AUC-PR / AUC-ROC.{earlier}"
         arms = list(dict.fromkeys(record["arm"] for record in chosen))
         rows = [[arm, *(pair(*cell) for cell in row(chosen, arm))] for arm in arms]
-        yield markdown(["", *FAMILIES.values(), "all", "unknown classes alone"], rows)
+        yield table(["", *FAMILIES.values(), "all", "unknown classes alone"], rows)
         if group in titles:
             yield left_out(chosen, arms)
 
@@ -172,10 +172,9 @@ def pair(auc_pr: float, auc_roc: float) -> str:
     )
 
 
-def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table."""
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table with numbers on the right."""
+    return "\n".join(markdown_table(head, rows, right=True))
 
 
 def members_section(lines: Sequence[str]) -> Iterator[str]:
@@ -213,7 +212,7 @@ def draw(runs: Runs, path: Path) -> None:
     """Draw both areas of every detector, by family and on average."""
     from matplotlib.figure import Figure
 
-    methods = sorted(runs.methods, key=lambda method: runs.table(method, "auc_pr").mean())
+    methods = sorted(runs.methods, key=lambda method: runs.means(method, "auc_pr").mean())
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     for axes, (measure, title) in zip(
         figure.subplots(1, 2, sharey=True), (("auc_pr", "AUC-PR"), ("auc_roc", "AUC-ROC")), strict=True
@@ -221,7 +220,7 @@ def draw(runs: Runs, path: Path) -> None:
         for marker, (family, name) in zip("o^sD", FAMILIES.items(), strict=True):
             values = [runs.of_family(method, measure, family) for method in methods]
             axes.plot(values, range(len(methods)), marker, label=name, markersize=6, alpha=0.75)
-        means = [float(runs.table(method, measure).mean()) for method in methods]
+        means = [float(runs.means(method, measure).mean()) for method in methods]
         axes.plot(
             means, range(len(methods)), "|", color="black", markersize=18, markeredgewidth=2.5, label="all 13"
         )

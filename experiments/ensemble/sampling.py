@@ -21,6 +21,7 @@ from dplan.metrics import RankedScores
 from dplan.tables import fit_table, from_table
 from dplan.tables.sampling import SAMPLE_ROWS
 from experiments.ensemble.measuring import RESULTS, Arms, Place, main, measured
+from experiments.pages import markdown_table
 
 RECORDS = RESULTS / "sampling"
 SIZES = (30_000, 100_000, SAMPLE_ROWS, None)
@@ -58,14 +59,14 @@ def lines(folder: Path = RECORDS) -> Iterator[str]:
     """Yield a table of means, and of the differences from all rows, over the seeds."""
     values = {(r["rows"], r["seed"]): (r["auc_pr"], r["auc_roc"]) for r in measured(folder)}
     seeds = sorted({seed for _, seed in values})
-    yield "| unlabelled rows | AUC-PR | difference from all rows | AUC-ROC |"
-    yield "|---|---|---|---|"
+    rows = []
     for size in SIZES:
         own = np.array([values[size, seed] for seed in seeds])
         gaps = own[:, 0] - np.array([values[None, seed][0] for seed in seeds])
         said = "" if size is None else f"{gaps.mean():+.3f} ± {gaps.std(ddof=1):.3f}"
         pr, roc = own.mean(axis=0)
-        yield f"| {'all' if size is None else f'{size:,}'} | {pr:.3f} | {said} | {roc:.3f} |"
+        rows.append(["all" if size is None else f"{size:,}", f"{pr:.3f}", said, f"{roc:.3f}"])
+    yield from markdown_table(["unlabelled rows", "AUC-PR", "difference from all rows", "AUC-ROC"], rows)
 
 
 if __name__ == "__main__":
