@@ -12,7 +12,7 @@
 `statistics`              Wilcoxon, Friedman and Nemenyi tests, correlations
 `checking`                checking a results file
 `pages`                   the report as one HTML page and as Markdown
-`fields`, `charts`        comparing methods over tables; drawing it
+`fields`, `charts`        comparing methods over tables; what all pages show in the same way
 `paper`                   the paper's tables and figures, next to the published results
 `adgym`, `unknown`        few labels on published splits; anomalies of unknown classes
 `discovery`               simulated reviews

@@ -1,12 +1,32 @@
-"""Charts of the pages: small line charts side by side, and critical-difference diagrams."""
+"""What all pages show in the same way: numbers, small line charts side by side, and ranks of methods."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
+from dplan._html.blocks import Entry, Figure, Grid
 from dplan._html.charts import N_COLOURS, Axis, Line, key, line_chart, svg, text_at
+from experiments.statistics import rank_methods
 
-__all__ = ["Line", "critical_difference", "panels"]
+__all__ = ["METRICS", "Line", "critical_difference", "number_text", "panels", "ranks"]
+
+METRICS = {"auc_pr": "AUC-PR", "auc_roc": "AUC-ROC"}
+
+
+def number_text(value: float | None, digits: int = 3, sign: bool = False) -> str:
+    """Format a number; None becomes a dash.
+
+    Examples
+    --------
+    >>> number_text(0.5), number_text(-0.0254, sign=True), number_text(-0.0001, sign=True), number_text(None)
+    ('0.500', '−0.025', '+0.000', '–')
+    """
+    if value is None or value != value:  # NaN
+        return "–"
+    value = round(value, digits) + 0.0  # no minus before a zero
+    return f"{value:{'+' if sign else ''}.{digits}f}".replace("-", "−")
 
 
 def panels(
@@ -48,6 +68,30 @@ def panels(
         for title, lines in charts.items()
     ]
     return Markup('{}<div class="panels">{}</div>').format(legend, Markup("").join(drawn))
+
+
+def ranks(
+    matrix: NDArray[np.float64], names: Sequence[str], title: str, places: str, *, difference: bool = False
+) -> Iterator[Figure]:
+    """Draw the average ranks of methods over tables or data sets, if there are enough of both.
+
+    `matrix` has one row per table and one column per method; `places` is what the rows are called. The values
+    of the diagram stand in a table below it, with the critical difference if wanted.
+    """
+    ranking = rank_methods(matrix)
+    if ranking is None:
+        return
+    average = ranking.ranks.tolist()
+    rows = [[Entry(names[i]), Entry(number_text(average[i], 2))] for i in np.argsort(ranking.ranks)]
+    if difference:
+        rows.append([Entry("critical difference"), Entry(number_text(ranking.critical_difference, 2))])
+    short = [name.removesuffix(" (published)") for name in names]
+    yield Figure(
+        critical_difference(short, average, ranking.critical_difference),
+        f"Average ranks by {title} over {ranking.n} {places}; 1 is best. Friedman test: p = {ranking.p_value:.2g}. "
+        "Bars join methods that the Nemenyi test does not separate at the 5 % level.",
+        Grid(["method", f"average rank by {title}"], rows),
+    )
 
 
 def critical_difference(names: Sequence[str], ranks: Sequence[float], difference: float) -> Markup:

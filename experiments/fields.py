@@ -8,10 +8,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan._html.blocks import Entry, Figure, Grid
-from experiments.charts import Line, critical_difference, panels
-from experiments.paper.tables import number_text
+from experiments.charts import Line, number_text, panels, ranks
 from experiments.results import Cell, Results
-from experiments.statistics import average_ranks, rank_methods, wilcoxon_p_value
+from experiments.statistics import average_ranks, wilcoxon_p_value
 
 __all__ = ["OURS", "Field", "curves", "diagrams", "headline", "method_grid"]
 
@@ -50,21 +49,12 @@ class Field(NamedTuple):
         theirs = sorted(set(other["method"]))
         areas = {}
         for metric in metrics:
-            groups = results.groups(suite, "resampled", metric)
-            found = {(table, name): spread.mean for (table, at, name), spread in groups.items() if at == x}
             printed = {
                 (table, name): area for table, name, area in other.select("table", "method", metric).rows()
             }
-            areas[metric] = np.array(
-                [
-                    [
-                        *(found.get((t, m), np.nan) for m in ours),
-                        *(printed.get((t, m), np.nan) for m in theirs),
-                    ]
-                    for t in tables
-                ],
-                dtype=np.float64,
-            )
+            published_areas = [[printed.get((table, name), np.nan) for name in theirs] for table in tables]
+            mine = results.matrix(suite, "resampled", metric, tables, ours, x)
+            areas[metric] = np.hstack([mine, np.array(published_areas, np.float64).reshape(len(tables), -1)])
         return cls(tables, ours, theirs, areas)
 
     @property
@@ -163,20 +153,7 @@ def diagrams(field: Field, metrics: Metrics) -> Iterator[Figure]:
     chosen = [field.reference, *field.rivals]
     names = [field.names[i] for i in chosen]
     for metric, title in metrics.items():
-        ranking = rank_methods(np.nan_to_num(field.areas[metric][:, chosen], nan=-1.0))
-        if ranking is None:
-            continue
-        rows = [
-            [Entry(names[i]), Entry(number_text(float(ranking.ranks[i]), 2))]
-            for i in np.argsort(ranking.ranks)
-        ]
-        short = [name.removesuffix(" (published)") for name in names]
-        yield Figure(
-            critical_difference(short, ranking.ranks.tolist(), ranking.critical_difference),
-            f"Average ranks by {title} over {ranking.n} tables; 1 is best. Friedman test: p = {ranking.p_value:.2g}. "
-            "Bars join methods that the Nemenyi test does not separate at the 5 % level.",
-            Grid(["method", f"average rank by {title}"], rows),
-        )
+        yield from ranks(np.nan_to_num(field.areas[metric][:, chosen], nan=-1.0), names, title, "tables")
 
 
 def curves(

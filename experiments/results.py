@@ -127,12 +127,18 @@ class Results:
         return _spreads(self._curves, "steps", protocol, metric)
 
     def matrix(
-        self, suite: str, protocol: str, metric: str, datasets: list[str], methods: list[str]
+        self,
+        suite: str,
+        protocol: str,
+        metric: str,
+        datasets: list[str],
+        methods: list[str],
+        x: float | None = None,
     ) -> NDArray[np.float64]:
         """Return means over the runs, one row per data set and one column per method, NaN where results are missing."""
         groups = self.groups(suite, protocol, metric)
         missing = Spread(np.nan, np.nan, 0)
-        rows = [[groups.get((name, None, method), missing).mean for method in methods] for name in datasets]
+        rows = [[groups.get((name, x, method), missing).mean for method in methods] for name in datasets]
         return np.array(rows, dtype=np.float64).reshape(len(datasets), len(methods))
 
 

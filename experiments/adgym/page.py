@@ -6,17 +6,15 @@ import numpy as np
 import polars as pl
 
 from dplan._html.blocks import Block, Entry, Grid, Heading, Items, Paragraph
+from experiments.charts import METRICS, number_text
 from experiments.fields import Field, curves, diagrams, headline, method_grid
-from experiments.paper.tables import METRICS, number_text
 from experiments.results import Results
 
 __all__ = ["adgym_chapter"]
 
 _SUITE = "adgym"
-_NAMESAKES = {
-    "CatBoost": "CatB",
-    "GaussianNB": "NB",
-}  # ours → published: the same method with the same settings
+# Ours → published: the same method with the same settings.
+_NAMESAKES = {"CatBoost": "CatB", "GaussianNB": "NB"}
 
 
 def adgym_chapter(results: Results, published: pl.DataFrame) -> Iterator[Block]:
@@ -83,9 +81,8 @@ def _self_checks(results: Results, published: pl.DataFrame) -> Iterator[str]:
             and (key := (cell["dataset"], cell["seed"], int(cell["x"]), name)) in theirs
         ]
         if differences:
-            same = sum(
-                difference <= 1.01e-6 for difference in differences
-            )  # both are rounded to six decimals
+            # Both are rounded to six decimals.
+            same = sum(difference <= 1.01e-6 for difference in differences)
             yield (
                 f"Self-check: {ours} repeats the published {name} to six decimals, in both metrics, in {same} of "
                 f"{len(differences)} cells; the largest difference is {max(differences):.2g}."

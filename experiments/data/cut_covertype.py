@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-TARGET = Path(__file__).parents[1] / "src" / "dplan" / "datasets" / "covertype_mini.parquet"
+TARGET = Path(__file__).parents[2] / "src" / "dplan" / "datasets" / "covertype_mini.parquet"
 ROWS_PER_CLASS = {2: 20_000, 4: 400, 6: 1_200}  # lodgepole pine, cottonwood/willow, douglas-fir
 
 

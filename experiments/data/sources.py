@@ -19,11 +19,8 @@ from experiments.data.arrays import ArrayTask, fingerprint
 __all__ = ["AnyTask", "data_version", "describe", "load_review", "load_task", "source_name"]
 
 AnyTask = Task | ArrayTask
-_VERSIONS = {
-    "adgym": 1,
-    "keel": 1,
-    "discovery": 1,
-}  # increased by hand when the same file and seed give different rows
+# Increased by hand when the same file and seed give different rows.
+_VERSIONS = {"adgym": 1, "keel": 1, "discovery": 1}
 
 
 def source_name(id: str) -> str:

@@ -1,23 +1,36 @@
-"""The chapter about simulated reviews: curves of the anomalies found, and what each refit costs."""
+"""The chapter about simulated reviews: curves of the anomalies found, and what each refit costs.
 
+    python -m experiments.discovery.page experiments/results/discovery docs/images/discovery.png
+
+draws the curves of README.md and docs/verdicts.md. Bands are one standard deviation over the seeds.
+"""
+
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dplan._html.blocks import Block, Entry, Figure, Grid, Heading, Items, Paragraph
-from experiments.charts import Line, panels
+from experiments.charts import Line, number_text, panels
 from experiments.discovery.review import CHECKPOINTS, review_version
 from experiments.fields import OURS
-from experiments.paper.tables import number_text
 from experiments.results import Cell, Results
 from experiments.statistics import wilcoxon_p_value
 
-__all__ = ["discovery_chapter"]
+__all__ = ["discovery_chapter", "draw"]
 
 _BEST = "best possible"
 _TITLES = {"IForest": "IForest (no feedback)", "Updated": "DPLANEnsemble (partial_fit)"}
 _RIVAL = "AADForest"
+# What the picture shows.
+_DRAWN = {
+    OURS: OURS,
+    "AADForest": "AADForest",
+    "PineForest": "PineForest",
+    "IForest": "isolation forest, no feedback",
+}
+_DRAWN_TABLES = ("abalone", "ann_thyroid_1v3", "mammography")
 
 Counts = NDArray[np.float64]
 
@@ -87,9 +100,9 @@ def _chapter(cells: Sequence[Cell]) -> Iterator[Block]:
     yield _costs(groups, found)
 
 
-def _counts(cells: Sequence[Cell], n: int) -> Counts:
-    """Return the anomalies found after n verdicts, one number per cell."""
-    return np.array([sum(find <= n for find in cell["finds"]) for cell in cells], dtype=np.float64)
+def _counts(cells: Sequence[Cell], n: int | NDArray[np.int64]) -> Counts:
+    """Return the anomalies found after n verdicts, one number, or a row of them for several n, per cell."""
+    return np.array([np.searchsorted(cell["finds"], n, side="right") for cell in cells], dtype=np.float64)
 
 
 def _possible(cells: Sequence[Cell], n: int) -> float:
@@ -187,3 +200,39 @@ def _costs(groups: Mapping[tuple[str, str], Sequence[Cell]], found: Sequence[str
         )
     head = ["method", "seconds per refit, mean", "largest", "refits per review"]
     return Grid(head, rows, "Fitting and scoring the whole table once, on one thread.")
+
+
+def draw(results: Results, path: str) -> None:
+    """Draw a panel for each of some tables, and one for the mean over the paper's data sets."""
+    from matplotlib.figure import Figure as Picture
+
+    steps = np.arange(101)
+    cells = [cell for cell in results.select("discovery") if cell["x"] == 10]
+    paper = [cell for cell in cells if cell["scenario"].split("/")[0] not in ("discovery", "covertype-mini")]
+    charts = {name: [cell for cell in cells if cell["dataset"] == name] for name in _DRAWN_TABLES}
+    if paper:
+        charts[f"mean of the paper's {len({cell['dataset'] for cell in paper})}"] = paper
+    figure = Picture(figsize=(3.7 * len(charts), 3.4), layout="constrained")
+    for ax, (title, own) in zip(figure.subplots(1, len(charts)), charts.items(), strict=True):
+        for number, (method, name) in enumerate(_DRAWN.items()):
+            mine = [cell for cell in own if cell["method"] == method]
+            tables = sorted({cell["dataset"] for cell in mine})
+            counts = [_counts([cell for cell in mine if cell["dataset"] == table], steps) for table in tables]
+            mean = np.mean([found.mean(axis=0) for found in counts], axis=0)
+            width = 3 if number == 0 else 1.5
+            ax.plot(steps, mean, color=f"C{number}", lw=width, label=name, zorder=9 - number)
+            if title in _DRAWN_TABLES:  # over data sets, the spread says nothing
+                low, high = mean - counts[0].std(axis=0), mean + counts[0].std(axis=0)
+                ax.fill_between(steps, low, high, color=f"C{number}", alpha=0.15, lw=0)
+        best = np.mean([np.minimum(steps, cell["anomalies"]) for cell in own], axis=0)
+        ax.plot(steps, best, ":", color="grey", label=_BEST)
+        ax.set(title=title, xlabel="verdicts")
+        ax.spines[["top", "right"]].set_visible(False)
+    figure.axes[0].set_ylabel("anomalies found")
+    figure.axes[2].legend(frameon=False, fontsize="small")
+    figure.savefig(path, dpi=100)
+
+
+if __name__ == "__main__":
+    place, picture = sys.argv[1:]
+    draw(Results.read(place), picture)

@@ -8,15 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._html.blocks import Block, Entry, Grid, Heading, Items, Paragraph
+from experiments.charts import METRICS, number_text
 from experiments.paper import published
-from experiments.paper.tables import (
-    METRICS,
-    REFERENCE,
-    methods_of,
-    number_text,
-    over_datasets,
-    title_of,
-)
+from experiments.paper.tables import REFERENCE, methods_of, over_datasets, title_of
 from experiments.paper.trends import listing, trends
 from experiments.results import Results
 from experiments.statistics import wilcoxon_p_value, wins_ties_losses

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._html.blocks import Block, Entry, Grid, Heading, Paragraph
+from experiments.charts import METRICS, number_text
 from experiments.paper import published
-from experiments.paper.tables import METRICS, number_text, title_of
+from experiments.paper.tables import title_of
 from experiments.results import Groups, Results
 from experiments.statistics import correlations
 from experiments.suites import SUITES

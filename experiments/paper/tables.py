@@ -7,25 +7,15 @@ from numpy.typing import NDArray
 
 from dplan._html.blocks import Block, Entry, Figure, Grid, Heading, Paragraph
 from experiments.cells import TOPS
-from experiments.charts import Line, critical_difference, panels
+from experiments.charts import METRICS, Line, number_text, panels, ranks
 from experiments.paper import published
 from experiments.results import Groups, Results, Spread
-from experiments.statistics import rank_methods, wilcoxon_p_value, wins_ties_losses
+from experiments.statistics import wilcoxon_p_value, wins_ties_losses
 
-__all__ = [
-    "METRICS",
-    "REFERENCE",
-    "averages",
-    "chapter",
-    "methods_of",
-    "number_text",
-    "over_datasets",
-    "title_of",
-]
+__all__ = ["REFERENCE", "averages", "chapter", "methods_of", "over_datasets", "title_of"]
 
 Matrix = NDArray[np.float64]  # one row per data set, one column per method
 
-METRICS = {"auc_pr": "AUC-PR", "auc_roc": "AUC-ROC"}
 REFERENCE = "DPLAN"
 _SWEEPS = {
     "known-classes": "known classes",
@@ -49,20 +39,6 @@ def methods_of(results: Results, suite: str, protocol: str | None = None) -> lis
     """List the methods of a suite, with one protocol or any: the paper's first."""
     order = [*published.methods("table2"), *published.methods("table3")]
     return results.names(suite, "method", order, protocol)
-
-
-def number_text(value: float | None, digits: int = 3, sign: bool = False) -> str:
-    """Format a number; None becomes a dash.
-
-    Examples
-    --------
-    >>> number_text(0.5), number_text(-0.0254, sign=True), number_text(-0.0001, sign=True), number_text(None)
-    ('0.500', '−0.025', '+0.000', '–')
-    """
-    if value is None or value != value:  # NaN
-        return "–"
-    value = round(value, digits) + 0.0  # no minus before a zero
-    return f"{value:{'+' if sign else ''}.{digits}f}".replace("-", "−")
 
 
 def over_datasets(groups: Groups, method: str) -> float:
@@ -101,7 +77,7 @@ def _comparison(results: Results, suite: str, protocol: str) -> Iterator[Block]:
         matrix = results.matrix(suite, protocol, metric, datasets, methods)
         groups = results.groups(suite, protocol, metric)
         yield _compared_with_the_paper(groups, matrix, suite, metric, datasets, methods)
-        yield from _ranks(matrix, title, methods)
+        yield from ranks(matrix, methods, title, "data sets", difference=True)
     columns = {
         f"{title} {group}": results.groups(suite, protocol, metric + suffix)
         for metric, title in METRICS.items()
@@ -185,21 +161,6 @@ def _entries(ours: list[Spread | None], theirs: list[published.Published | None]
             note += f", {number_text(spread.mean - paper.mean, sign=True)}"
         text = f"{spread.mean:.3f} ± {spread.deviation:.3f}" if spread else "–"
         yield Entry(text, note, strong=spread is not None and spread.mean == best)
-
-
-def _ranks(matrix: Matrix, title: str, methods: list[str]) -> Iterator[Figure]:
-    ranking = rank_methods(matrix)
-    if ranking is None:
-        return
-    caption = (
-        f"Average ranks by {title} over {ranking.n} data sets; 1 is best. Friedman test: p = {ranking.p_value:.2g}. "
-        "Bars join methods that the Nemenyi test does not separate at the 5 % level."
-    )
-    ranks = ranking.ranks.tolist()
-    rows = [[Entry(methods[i]), Entry(number_text(ranks[i], 2))] for i in np.argsort(ranking.ranks)]
-    rows.append([Entry("critical difference"), Entry(number_text(ranking.critical_difference, 2))])
-    chart = critical_difference(methods, ranks, ranking.critical_difference)
-    yield Figure(chart, caption, Grid(["method", f"average rank by {title}"], rows))
 
 
 def _class_by_class(results: Results, suite: str, protocol: str, methods: list[str]) -> Iterator[Block]:

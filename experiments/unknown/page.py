@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from dplan._html.blocks import Block, Entry, Grid, Heading, Items, Paragraph
+from experiments.charts import METRICS, number_text
 from experiments.data.sources import source_name
 from experiments.fields import Field, curves, diagrams, headline, method_grid
-from experiments.paper.tables import METRICS, averages, number_text
+from experiments.paper.tables import averages
 from experiments.results import Results
 
 __all__ = ["unknown_chapter"]
