@@ -178,6 +178,8 @@ LINE = json.dumps(GOOD).encode()
         ("/score", [{**GOOD, "day": "soon"}], 422, "row 1, column 'day': 'soon' is not a date"),
         ("/explain", [GOOD] * 101, 413, "the limit is 100"),
         ("/score", [GOOD] * 10_001, 413, "more than 10,000 rows"),
+        ("/score", b"[%b]" % b",".join([b"{}"] * 5_000_000), 413, "too many for 10,000 rows"),
+        ("/invocations", b"[%b" % b"[],".join([b"["] * 1_000_000), 413, "too many for 10,000 rows"),
         ("/score", b" " * 16_000_001, 413, "larger than 16,000,000 bytes"),
         ("/models/other/score", [GOOD], 404, "no model called 'other'"),
         ("/nothing", [GOOD], 404, "Not Found; see /openapi.json for the paths"),

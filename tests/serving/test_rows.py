@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dplan import LogisticBaseline
 from dplan.serving import protocols
-from dplan.serving.rows import RequestReader
+from dplan.serving.rows import RequestReader, TooManyRowsError, _containers
 from dplan.serving.scoring import score
 from dplan.tables import fit_table, from_table
 from dplan.tables.input import Input
@@ -126,3 +126,39 @@ def test_a_column_name_may_have_any_character():
     assert reader.read(protocols.plain(protocols.json_of(body, reader.decoder))).numbers.tolist() == [
         [7.0, 1.0]
     ]
+
+
+@pytest.mark.parametrize(
+    ("body", "refused"),
+    [
+        (b"[%b]" % b",".join([b"{}"] * 2_000), True),
+        (b"[%b]" % b",".join([b"[]"] * 2_000), True),
+        (b'{"rows": [%b]}' % b",".join([b'{"amount": 1}'] * 2_000), True),
+        (b"[" * 2_001, True),
+        (b"[%b]" % b",".join([b"{}"] * 1_999), False),
+        (b'[{"country": "%b"}]' % (b"{[" * 5_000), False),
+        (b"[%b]" % b",".join([b"1"] * 5_000), False),
+    ],
+)
+def test_bodies_of_too_many_rows_are_refused_before_they_are_parsed(body, refused, model):
+    reader = RequestReader(model, 100)
+    if refused:
+        with pytest.raises(
+            TooManyRowsError, match="more than 2,000 objects and arrays, too many for 100 rows"
+        ):
+            reader.check_size(body)
+    else:
+        reader.check_size(body)
+
+
+TEXTS = st.text('a"\\{[]}')
+
+
+@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@given(st.recursive(st.none() | TEXTS, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner)))
+def test_objects_and_arrays_are_counted_as_a_parser_would(value):
+    def count(node):
+        inner = node.values() if isinstance(node, dict) else node
+        return 1 + sum(map(count, inner)) if isinstance(node, dict | list) else 0
+
+    assert _containers(json.dumps(value).encode()) == count(value)

@@ -222,6 +222,7 @@ class Service:
             if csv and content_type == "text/csv":
                 rows = reader.read_csv(body)
             else:
+                reader.check_size(body)
                 decoder = reader.decoder if csv and not explained else None
                 rows = reader.read(read(protocols.json_of(body, decoder, or_csv=csv)), exactly=explained)
             note.rows = rows.height

@@ -32,6 +32,10 @@ from dplan.text import shown
 
 __all__ = ["JsonTable", "RequestReader", "RequestRows", "TooManyRowsError"]
 
+# Objects and arrays that a request may have for each row it may have: the row itself, and others in columns that the
+# model does not read. Each takes 30 times its bytes in memory.
+_NESTED = 20
+
 # The rows of a request as JSON values: records, or columns by name.
 JsonTable = Sequence[Any] | Mapping[str, Any]
 
@@ -93,6 +97,15 @@ class RequestReader:
         dropped = [column.name for column in model.preparation.columns_ if not column.is_used]
         self._cells_of = _getter([*self._numbers, *self._texts, *dropped])
         self.decoder = _decoder(self._numbers, self._texts, dropped, model.not_read)
+
+    def check_size(self, body: bytes) -> None:
+        """Raise TooManyRowsError for JSON that cannot have as few rows as allowed, before it is parsed."""
+        most = _NESTED * self.max_rows
+        if body.count(b"{") + body.count(b"[") > most and _containers(body) > most:
+            raise TooManyRowsError(
+                f"the request has more than {most:,} objects and arrays, too many for {self.max_rows:,} rows; "
+                "split it, or raise --max-rows"
+            )
 
     def read(self, table: JsonTable, *, exactly: bool = False) -> RequestRows:
         """Read rows given as JSON values.
@@ -230,6 +243,20 @@ def _floats(lists: Iterable[Sequence[Any]], shape: tuple[int, int]) -> NDArray[n
         return np.frombuffer(b"".join(map(packed, lists))).reshape(shape)
     except struct.error:
         return None
+
+
+def _containers(body: bytes) -> int:
+    r"""Count the objects and arrays of JSON, without parsing it.
+
+    Examples
+    --------
+    >>> _containers(b'[{"a": "[[["}, {"say \\"{\\"": []}]')
+    4
+    """
+    text = np.frombuffer(body.replace(rb"\\", b"").replace(rb"\"", b""), dtype=np.uint8)
+    in_string = np.logical_xor.accumulate(text == ord('"'))
+    opening = (text == ord("{")) | (text == ord("["))
+    return int(np.count_nonzero(opening & ~in_string))
 
 
 def _getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
