@@ -25,7 +25,7 @@ FLOORS = (
     {"datasets"},
     {"scoring"},
     {"web"},
-    {"mlflow", "review", "serving", "spark"},
+    {"mlflow", "report", "review", "serving", "spark"},
     {"cli"},
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

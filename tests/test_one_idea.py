@@ -164,7 +164,6 @@ def test_how_the_afternoon_is_written_does_not_change_numbers(afternoon, tmp_pat
     assert found["amount"].to_list() == [n * 1000 + 100 + 7 * n for n in range(1, 29)]
 
 
-@pytest.mark.xfail(strict=True, reason="the report keeps rows of files that must have the same columns")
 def test_the_report_reads_json_lines_of_which_one_file_has_an_extra_column(fraud, tmp_path):
     folder = tmp_path / "parts"
     folder.mkdir()
@@ -191,7 +190,6 @@ def bad(tmp_path):
     return path
 
 
-@pytest.mark.xfail(strict=True, reason="the truth is compacted, then indexed by the row of the file")
 def test_the_report_marks_the_known_rows_whatever_is_skipped(fraud, bad, tmp_path):
     options = ("--label", "verdict", "--anomaly", "fraud", "--top", 150, "--on-error", "skip")
     run("report", fraud, bad, "-o", tmp_path / "r.html", *options)

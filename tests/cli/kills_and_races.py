@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
+import dplan.report.page
 import dplan.scoring.table
 import dplan.tables.onnx
-import dplan.tables.report.page
 import dplan.tables.updating  # noqa: F401
 from dplan import DPLAN
 from dplan.cli.main import main

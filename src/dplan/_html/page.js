@@ -81,7 +81,7 @@ for (const box of document.querySelectorAll(".threshold")) {
     output.textContent = text;
     slider.setAttribute("aria-valuetext", text);
     for (const row of document.querySelectorAll("tr[data-score]")) {
-      const alert = Number(row.dataset.score) >= threshold;
+      const alert = Number(row.querySelector("[data-label=rank]").textContent) <= alerts;
       row.querySelector("[data-label=alert]").textContent = alert ? "alert" : "no";
     }
   }

@@ -111,9 +111,10 @@ def _use(entry: Entry) -> None:
     import numpy as np
     import polars as pl
 
+    from dplan.report.data import report_data
+    from dplan.scoring.scorer import Scorer
     from dplan.tables import fit_table, from_table
     from dplan.tables.chunks import Chunk
-    from dplan.tables.report.data import report_data
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 4))
@@ -124,4 +125,4 @@ def _use(entry: Entry) -> None:
         detector.fit(table, y).anomaly_score(table)
     frame = pl.DataFrame(X, schema=[f"x{i}" for i in range(4)])
     model = fit_table(from_table(frame.with_columns(y=y), "y"), entry.create(random_state=0))
-    report_data(model, [Chunk(lambda: frame)])
+    report_data(Scorer(model), [Chunk(lambda: frame)])

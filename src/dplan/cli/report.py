@@ -67,10 +67,11 @@ def report(
     """Score TABLE with MODEL and write a self-contained HTML page about the result."""
     from dplan.persistence.atomic import atomic_write
     from dplan.persistence.claim import check_new, claimed
+    from dplan.report.data import report_data
+    from dplan.report.page import page
+    from dplan.scoring.scorer import Alerts, Scorer
     from dplan.tables.mistakes import errors_file
     from dplan.tables.model import TableModel
-    from dplan.tables.report.data import report_data
-    from dplan.tables.report.page import page
 
     if anomaly and label is None:
         raise click.UsageError("--anomaly needs --label COLUMN")
@@ -84,12 +85,12 @@ def report(
     with claimed(output, [model, *given.files()], overwrite=overwrite), stopwatch() as seconds:
         check_new(errors_file(output), overwrite)
         status(f"Scoring {table}")
+        scorer = Scorer(loaded, keep=keep, on_error=on_error, alerts=Alerts(threshold, budget))
         data = report_data(
-            loaded, given.chunks(), label=label, anomaly=anomaly, n_shown=top, keep=keep, budget=budget,
-            threshold=threshold, skip_labelled=skip_labelled, on_error=on_error,
-        )  # fmt: skip
+            scorer, given.chunks(), label=label, anomaly=anomaly, n_shown=top, skip_labelled=skip_labelled
+        )
         _reading.warn_of_useless(data.useless)
-        _reading.keep_mistakes(data.mistakes, output, on_error)
+        _reading.keep_mistakes(data.bad, output, on_error)
         name = "standard input" if str(table) == "-" else table.name
         text = page(data, loaded, model_name=model.name, table_name=name)
         with atomic_write(output) as temporary:

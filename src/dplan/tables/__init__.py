@@ -1,4 +1,4 @@
-"""From a table to a model and back to a table: reading, fitting, scoring in chunks, reasons, the report.
+"""From a table to a model and back to a table: reading, fitting, scoring, reasons, learning from verdicts.
 
 A `TableModel` is a fitted detector together with the preparation of its table. The public names are listed in
 ``__init__.pyi`` and loaded on first use.

@@ -14,10 +14,10 @@ from dplan.tables.model import TableModel
 from dplan.tables.words import Words, listed, says_nothing, words_of
 from dplan.text import shown
 
-__all__ = ["Labels", "TrainingRows"]
+__all__ = ["TableLabels", "TrainingRows"]
 
 
-class Labels:
+class TableLabels:
     """The labels of a table, read chunk by chunk.
 
     Parameters
@@ -28,30 +28,38 @@ class Labels:
         The label column; None for the model's, if the table has it.
     anomaly : sequence of str
         Labels of anomalies, and all others are not; without any, labels mean what they mean for the model.
+
+    Attributes
+    ----------
+    found : bool
+        Whether the table has labels, as far as it was read.
     """
 
     def __init__(self, model: TableModel, column: str | None, anomaly: Sequence[str]) -> None:
-        self.column = column
-        self._own = model.summary.label
-        self._given = list(anomaly)
+        self.found = False
+        self._needed, self._given = column is not None, list(anomaly)
+        self._column = column or model.summary.label
         words = Words.of(anomaly, None, None) if anomaly else words_of(model)
         assert words is not None
-        named = column or self._own
-        self._reader = LabelReader(named, words, f"--label {named} --anomaly VALUE")
+        self._reader = LabelReader(self._column, words, f"--label {self._column} --anomaly VALUE")
 
-    def read(self, frame: pl.DataFrame) -> tuple[list[str], NDArray[np.int64]] | None:
-        """Return the labels of some rows as texts and as numbers; None if the table has no labels."""
-        if self.column is None and self._own in frame.columns:
-            self.column = self._own
-        if self.column is None:
-            return None
-        if self.column not in frame.columns:
-            raise ValueError(f"the table has no column {shown(self.column)}")
-        labels = frame[self.column]
-        texts = labels.cast(pl.String).fill_null("").str.strip_chars().str.replace(r"^(-?\d+)\.0+$", "$1")
-        said = ["" if says_nothing(text) else text for text in texts.to_list()]
-        codes = self._reader.read(labels)
-        return said, np.where(np.isin(codes, list(self._reader.new.values())), 0, codes)
+    def read(self, frame: pl.DataFrame) -> NDArray[np.int64]:
+        """Return the labels of some rows: above 0 for anomalies, -1 for checked normal rows, 0 for all others."""
+        if self._column not in frame.columns:
+            if self._needed:
+                raise ValueError(f"the table has no column {shown(self._column)}")
+            return np.zeros(frame.height, dtype=np.int64)
+        self.found = True
+        codes = self._reader.read(frame[self._column])
+        return np.where(np.isin(codes, list(self._reader.new.values())), 0, codes)
+
+    def texts(self, frame: pl.DataFrame) -> list[str]:
+        """Return the labels of some rows as they are written; an empty text for one that says nothing."""
+        if self._column not in frame.columns:
+            return [""] * frame.height
+        texts = frame[self._column].cast(pl.String).fill_null("").str.strip_chars()
+        whole = texts.str.replace(r"^(-?\d+)\.0+$", "$1")
+        return ["" if says_nothing(text) else text for text in whole.to_list()]
 
     def check(self, *, skipped: bool) -> None:
         """Raise an error if a given label was never found or, unless labelled rows are skipped, if nobody knows one."""
@@ -60,7 +68,7 @@ class Labels:
             if self._reader.words.key(value.strip()) not in found:
                 texts = {text: n for own in found.values() for text, n in own.items()}
                 raise ValueError(
-                    f"label column {shown(self.column)} has no value {shown(value)}; its values are {listed(texts)}"
+                    f"label column {shown(self._column)} has no value {shown(value)}; its values are {listed(texts)}"
                 )
         if not skipped:
             self._reader.check()

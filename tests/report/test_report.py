@@ -1,5 +1,7 @@
 """The report: in a real browser, without errors, requests or markup from the data."""
 
+import html
+import json
 import re
 from html.parser import HTMLParser
 
@@ -10,27 +12,28 @@ from click.testing import CliRunner
 
 from dplan import DPLAN, DPLANEnsemble, IForest
 from dplan.cli.main import main
+from dplan.report.data import report_data
+from dplan.report.page import page
+from dplan.scoring.scorer import Alerts, Scorer
 from dplan.tables import fit_table, from_table
 from dplan.tables.chunks import Chunk
-from dplan.tables.report.data import report_data
-from dplan.tables.report.page import page
 from tests.browser import needs_browser, probe, visit
 from tests.tables.payments import QUICK, payments
 
 ATTACK = "<script>document.title='run';fetch('http://127.0.0.1:9/x')</script>"
 SECTIONS = [
-    "The most anomalous rows", "Scores", "Typical values and alerts", "Map", "Learning curve",
+    "The most anomalous rows", "Scores", "Typical values and alerts", "Map",
     "Columns and drift since training", "Precision and recall",
 ]  # fmt: skip
 
 
+def data_of(model, *tables, keep=(), on_error="fail", budget=None, threshold=None, **options):
+    scorer = Scorer(model, keep=keep, on_error=on_error, alerts=Alerts(threshold, budget))
+    return report_data(scorer, [Chunk(lambda own=own: own) for own in tables], **options)
+
+
 def report_of(model, table, **options):
-    return page(
-        report_data(model, [Chunk(lambda: table)], **options),
-        model,
-        model_name="m.dplan",
-        table_name="new.csv",
-    )
+    return page(data_of(model, table, **options), model, model_name="m.dplan", table_name="new.csv")
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +92,7 @@ def test_in_a_browser_there_is_no_error_no_request_and_the_script_is_text(attack
     assert seen.requests == []
     assert "<title>run</title>" not in seen.dom
     assert "&lt;script&gt;document" in seen.dom
-    assert seen.dom.count("<svg") == 2 + 5 + 3  # scores, columns, and one in each of three other sections
+    assert seen.dom.count("<svg") == 2 + 5 + 2  # scores, columns, and one in each of two other sections
     assert seen.dom.count("interactive sortable") == 2  # our own script has run
 
 
@@ -109,45 +112,41 @@ def test_the_browser_would_have_noticed(attacked, tmp_path):
 
 
 def test_figures_of_the_page_are_those_of_the_table(model, table):
-    data = report_data(
-        model, [Chunk(lambda: table[:1000]), Chunk(lambda: table[1000:])], label="country", anomaly=["XX"]
-    )
+    data = data_of(model, table[:1000], table[1000:], label="country", anomaly=["XX"])
     scores = model.score(table)
     np.testing.assert_array_equal(data.scores, scores)
     assert data.truth.sum() == 60
     order = np.argsort(-scores, kind="stable")[:20]
-    assert data.highest["payment"].to_list() == table["payment"].gather(order).to_list()
+    assert data.shown.table["payment"].to_list() == table["payment"].gather(order).to_list()
     assert data.reasons == model.why(table[order])
     assert {feature.column.name for feature in data.features} == set(model.columns)
     for feature in data.features:
-        for shares in (feature.background, feature.table, feature.alerts):
+        for shares in feature.histogram.shares:
             np.testing.assert_allclose(shares.sum(), 1, atol=1e-6)
     text = report_of(model, table, label="country", anomaly=["XX"])
     assert f"<b>{int((scores >= model.threshold).sum()):,}</b>" in text
 
 
 def test_drift_is_small_for_the_training_table_and_large_for_what_changed(model, table):
-    same = {f.column.name: f.drift for f in report_data(model, [Chunk(lambda: table)]).features}
+    same = {f.column.name: f.drift for f in data_of(model, table).features}
     assert max(same.values()) < 0.05
     assert "drifted strongly" not in report_of(model, table)
     changed = table.with_columns(pl.col("amount") * 5, country=pl.lit("IT"))
-    moved = {f.column.name: f.drift for f in report_data(model, [Chunk(lambda: changed)]).features}
+    moved = {f.column.name: f.drift for f in data_of(model, changed).features}
     assert moved["amount"] > 0.4
     assert moved["country"] > 0.9
     assert moved["items"] < 0.05
     assert "2 columns have drifted strongly since training: country, amount." in report_of(model, changed)
 
 
-def test_without_labels_and_without_a_network_the_page_is_shorter(table):
+def test_without_labels_the_page_is_shorter(table):
     model = fit_table(
         from_table(table, label="verdict", anomaly=["fraud"]),
         IForest(n_estimators=10, random_state=0),
         estimate=False,
     )
     text = report_of(model, table.drop("verdict"))
-    assert re.findall("<h2.*?>(.*?)</h2>", text) == [
-        s for s in SECTIONS if s not in ("Learning curve", SECTIONS[-1])
-    ]
+    assert re.findall("<h2.*?>(.*?)</h2>", text) == SECTIONS[:-1]
 
 
 def test_the_page_of_an_ensemble_tells_what_its_score_is_made_of(table):
@@ -163,7 +162,6 @@ def test_the_page_of_an_ensemble_tells_what_its_score_is_made_of(table):
     assert 0.17 < float(told["nearest neighbours"]) <= 0.35
     widths = [int(width) for width in re.findall(r"width:(\d+)%", section)]
     assert sum(widths) == pytest.approx(100, abs=3)
-    assert "Learning curve" not in text
 
 
 def test_one_row_no_rows_and_equal_rows_still_give_a_page(model, table):
@@ -206,65 +204,93 @@ def test_a_colour_of_the_map_means_the_same_percentile_in_every_report(model, ta
 
 
 def test_rows_can_be_found_again_and_labelled_ones_are_marked(model, table):
-    data = report_data(model, [Chunk(lambda: table[:1000]), Chunk(lambda: table[1000:])], keep=["amount"])
-    assert table["payment"].gather(data.row_numbers - 1).to_list() == data.highest["payment"].to_list()
-    assert data.labels == data.highest["verdict"].to_list()
+    data = data_of(model, table[:1000], table[1000:], keep=["amount"])
+    assert table["payment"].gather(data.shown.rows).to_list() == data.shown.table["payment"].to_list()
+    assert data.labels == data.shown.table["verdict"].to_list()
     text = page(data, model, model_name="m", table_name="t")
     rows = re.findall(r"<tr data-score.*?</tr>", text)
     assert len(rows) == 20
     for i, row in enumerate(rows):
-        assert f'data-label="row">{data.row_numbers[i]}<' in row
-        amount = data.highest["amount"][i]
+        assert f'data-label="row">{data.shown.rows[i] + 1}<' in row
+        amount = data.shown.table["amount"][i]
         assert f'data-label="amount">{"missing" if amount is None else f"{amount:.12g}"}<' in row
         assert ('data-labelled="1"' in row) == (data.labels[i] == "fraud")
     assert f"{sum(label == 'fraud' for label in data.labels)} of these 20 rows are known already." in text
-    without = report_data(model, [Chunk(lambda: table.drop("verdict"))])
-    assert [bool(known) for known in without.known] == [label == "fraud" for label in data.labels]
+    without = data_of(model, table.drop("verdict"))
+    assert [bool(known) for known in without.same_as] == [label == "fraud" for label in data.labels]
     assert "same values as p0" in page(without, model, model_name="m", table_name="t")
-    with pytest.raises(ValueError, match="no column 'colour'"):
-        report_data(model, [Chunk(lambda: table)], keep=["colour"])
+    with pytest.raises(ValueError, match="cannot keep column 'colour'"):
+        data_of(model, table, keep=["colour"])
 
 
 def test_labelled_rows_can_be_left_out(model, table):
-    data = report_data(model, [Chunk(lambda: table)], skip_labelled=True)
+    data = data_of(model, table, skip_labelled=True)
     rest = table.filter(pl.col("verdict") == "")
     np.testing.assert_array_equal(data.scores, model.score(rest))
-    assert table["payment"].gather(data.row_numbers - 1).to_list() == data.highest["payment"].to_list()
+    assert table["payment"].gather(data.shown.rows).to_list() == data.shown.table["payment"].to_list()
     assert set(data.labels) == {""}
     assert "30 rows that are already labelled were left out." in page(
         data, model, model_name="m", table_name="t"
     )
     with pytest.raises(ValueError, match="no label column"):
-        report_data(model, [Chunk(lambda: table.drop("verdict"))], skip_labelled=True)
+        data_of(model, table.drop("verdict"), skip_labelled=True)
 
 
 def test_the_training_table_is_recognised_and_a_new_one_is_not(model, table):
     told = "of the rows that the model was trained on"
     assert f"contains 100 % {told}" in report_of(model, table)
-    assert report_data(model, [Chunk(lambda: table[:1500])]).training_share == pytest.approx(0.5, abs=0.05)
+    assert data_of(model, table[:1500]).training_share == pytest.approx(0.5, abs=0.05)
     new = payments(seed=1)
-    assert report_data(model, [Chunk(lambda: new)]).training_share == 0
+    assert data_of(model, new).training_share == 0
     assert told not in report_of(model, new)
+
+
+def slider_of(text):
+    """Return the threshold, alerts and known anomalies among them that the slider starts with."""
+    steps = json.loads(html.unescape(re.search('data-steps="(.*?)"', text)[1]))
+    return steps[int(re.search(r'type="range".*?value="(\d+)"', text)[1])]
+
+
+def test_of_equal_scores_a_budget_takes_as_many_as_score_does(model, table):
+    equal = pl.concat([table[1:2]] * 40)
+    data = data_of(model, equal, budget=7, label="country", anomaly=table["country"][1:2].to_list())
+    assert (data.n_alerts, data.map.alert.sum(), data.alert[:7].all()) == (7, 7, True)
+    text = page(data, model, model_name="m", table_name="t")
+    assert slider_of(text) == [data.scores[0], 7, 7]
+
+
+def test_rows_that_are_left_out_shift_neither_labels_nor_row_numbers(model, table):
+    amount = pl.col("amount").cast(pl.String)
+    some = table.with_columns(
+        amount=pl.when(pl.int_range(pl.len()) % 7 == 3).then(pl.lit("x")).otherwise(amount)
+    )
+    data = data_of(model, some[:1000], some[1000:], on_error="skip", n_shown=300)
+    kept = some.filter(pl.col("amount").ne_missing("x"))
+    assert data.truth.tolist() == (kept["verdict"] == "fraud").to_list()
+    assert data.marked == (data.shown.table["verdict"] == "fraud").to_list()
+    assert some["payment"].gather(data.shown.rows).to_list() == data.shown.table["payment"].to_list()
+    assert data.bad["dplan_row_number"].to_list() == list(range(4, 3001, 7))
 
 
 def test_a_budget_and_a_threshold_decide_on_the_alerts(model, table):
     scores = np.sort(model.score(table))
-    data = report_data(model, [Chunk(lambda: table)], budget=7)
+    data = data_of(model, table, budget=7)
     assert (data.n_alerts, data.threshold) == (7, scores[-7])
     text = page(data, model, model_name="m", table_name="t")
     assert "<b>7</b><span>alerts (0.2 % of the rows); budget 7</span>" in text
     assert text.count('data-label="alert">alert<') == 7
-    assert report_data(model, [Chunk(lambda: table)], threshold=float(scores[-9])).n_alerts == 9
+    assert slider_of(text)[:2] == [scores[-7], 7]
+    assert data_of(model, table, threshold=float(scores[-9])).n_alerts == 9
 
 
 def test_labels_are_compared_without_case_and_a_mistyped_one_is_an_error(model, table):
     odd = table.with_columns(pl.col("verdict").replace({"fraud": " Fraud "}))
-    assert report_data(model, [Chunk(lambda: odd)], label="verdict", anomaly=["FRAUD"]).truth.sum() == 30
-    assert report_data(model, [Chunk(lambda: odd)]).truth.sum() == 30
+    assert data_of(model, odd, label="verdict", anomaly=["FRAUD"]).truth.sum() == 30
+    assert data_of(model, odd).truth.sum() == 30
     with pytest.raises(ValueError, match="'verdict' has no value 'fruad'; its values are"):
-        report_data(model, [Chunk(lambda: table)], label="verdict", anomaly=["fruad"])
+        data_of(model, table, label="verdict", anomaly=["fruad"])
     with pytest.raises(ValueError, match="no column 'colour'"):
-        report_data(model, [Chunk(lambda: table)], label="colour")
+        data_of(model, table, label="colour")
 
 
 def test_the_command_has_the_options(model_path, table, tmp_path):
@@ -293,8 +319,8 @@ def test_no_two_bars_have_the_same_name(table):
     model = fit_table(
         from_table(own, label="verdict", anomaly=["fraud"]), IForest(random_state=0), estimate=False
     )
-    (country,) = [f for f in report_data(model, [Chunk(lambda: own)]).features if f.column.name == "country"]
-    assert len(country.labels) == len(set(country.labels)) == 8
+    (country,) = [f for f in data_of(model, own).features if f.column.name == "country"]
+    assert len(country.histogram.labels) == len(set(country.histogram.labels)) == 8
 
 
 @pytest.fixture(scope="module")

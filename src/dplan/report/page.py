@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
+from markupsafe import Markup
 
 from dplan._html import charts
 from dplan._html.blocks import (
@@ -16,21 +17,23 @@ from dplan._html.blocks import (
     Grid,
     Heading,
     Paragraph,
+    Threshold,
     Tiles,
     as_html,
 )
-from dplan.columns.formatting import format_number, format_share
+from dplan.columns.formatting import cell, format_number, format_share, format_value
 from dplan.metrics import RankedScores
+from dplan.report.data import MIN_ROWS, Feature, ReportData
 from dplan.tables.model import TableModel
-from dplan.tables.report.data import ReportData
-from dplan.tables.report.distributions import MIN_ROWS, Feature
-from dplan.tables.report.rows import highest_rows, thresholds
+from dplan.tables.reasons import ColumnName, Reason, short
 
 __all__ = ["page"]
 
 _SHOWN_FEATURES, _CURVE_POINTS, _NAMED = 6, 400, 5
 _STRONG_DRIFT, _SOME_DRIFT = 0.25, 0.1
 _SHADES = (50, 80, 95, 99)  # percentiles at which the colour of the map changes, below that of alerts
+# Thresholds to try: one for each of the first alerts, then ever more alerts apart.
+_FIRST_STEPS, _STEPS = 50, 150
 
 
 def page(data: ReportData, model: TableModel, *, model_name: str, table_name: str) -> str:
@@ -38,12 +41,11 @@ def page(data: ReportData, model: TableModel, *, model_name: str, table_name: st
     blocks = list(_introduction(data, model, model_name))
     if len(data.scores):
         blocks += [
-            *thresholds(data),
-            *highest_rows(data, model),
-            *_distribution(data, model),
+            *_thresholds(data),
+            *_highest_rows(data),
+            *_distribution(data),
             *_main_features(data),
-            *_map(data, model),
-            *_learning(data, model.detector.round_name),
+            *_map(data),
             *_members(model),
             *_columns(data),
             *_precision_and_recall(data),
@@ -75,10 +77,11 @@ def _introduction(data: ReportData, model: TableModel, model_name: str) -> Itera
         yield Paragraph("The table has no rows to score.", notice=True)
         return
     if n_alerts == 0:
-        best = float(data.scores.max())
+        best = data.scores.max()
+        percentile = model.percentile(np.array([best]))[0]
         yield Paragraph(
             f"No alerts: no row reaches the threshold of {format_number(data.threshold)}. The highest score is "
-            f"{format_number(best)}, above that of {_percentile(model, best)} % of the unlabelled training rows.",
+            f"{format_number(float(best))}, above that of {percentile:.1f} % of the unlabelled training rows.",
             notice=True,
         )
     if data.training_share >= 0.1:
@@ -90,24 +93,90 @@ def _introduction(data: ReportData, model: TableModel, model_name: str) -> Itera
         )
     strong = [f for f in data.features if f.drift is not None and f.drift >= _STRONG_DRIFT]
     if strong:
-        names = ", ".join(f.column.name for f in sorted(strong, key=_drift)[:_NAMED])
-        more = f" and {len(strong) - _NAMED:,} more" if len(strong) > _NAMED else ""
+        names = _listed([feature.column.name for feature in sorted(strong, key=_drift)])
         yield Paragraph(
             f"{len(strong):,} {'columns have' if len(strong) > 1 else 'column has'} drifted strongly since training: "
-            f"{names}{more}. Scores may mean something else than in training.",
+            f"{names}. Scores may mean something else than in training.",
             notice=True,
         )
     if data.useless:
-        listed = ", ".join(f"{name} ({why})" for name, why in list(data.useless.items())[:_NAMED])
-        more = f" and {len(data.useless) - _NAMED:,} more" if len(data.useless) > _NAMED else ""
-        yield Paragraph(f"Columns without information for the model: {listed}{more}.", notice=True)
+        names = _listed([f"{name} ({why})" for name, why in data.useless.items()])
+        yield Paragraph(f"Columns without information for the model: {names}.", notice=True)
 
 
-def _percentile(model: TableModel, score: float) -> str:
-    return f"{model.percentile(np.array([score]))[0]:.1f}"
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
-def _distribution(data: ReportData, model: TableModel) -> Iterator[Block]:
+def _thresholds(data: ReportData) -> Iterator[Block]:
+    """Yield a slider over thresholds that make 1, 2, 3, … and ever more rows alerts."""
+    n_rows = len(data.scores)
+    if n_rows < 2:
+        return
+    order = np.argsort(-data.scores, kind="stable")
+    ranked = data.scores[order]
+    wanted = np.unique(
+        np.concatenate([np.arange(1, _FIRST_STEPS), np.geomspace(1, n_rows, _STEPS)]).round().astype(np.int64)
+    )
+    thresholds = np.unique(np.append(ranked[wanted[wanted <= n_rows] - 1], data.threshold))
+    counts = np.searchsorted(-ranked, -thresholds, "right")
+    start = int(np.searchsorted(thresholds, data.threshold))
+    counts[start] = data.n_alerts  # a budget leaves out rows with the same score
+    truth = np.zeros(n_rows, dtype=bool) if data.truth is None else data.truth
+    hits = np.append(0, np.cumsum(truth[order]))[counts]
+    yield Threshold(
+        list(zip(thresholds.tolist(), counts.tolist(), hits.tolist(), strict=True)),
+        start,
+        n_rows,
+        int(truth.sum()),
+    )
+
+
+def _highest_rows(data: ReportData) -> Iterator[Block]:
+    """Yield the rows with the highest scores and their reasons."""
+    assert data.shown is not None
+    assert data.shown.table is not None
+    same = [f"same values as {name}" if name else "" for name in data.same_as]
+    labels = [label or other for label, other in zip(data.labels or [""] * len(same), same, strict=True)]
+    about = {"label": labels} if any(labels) else {}
+    head = ["rank", "row", *data.columns, "score", "percentile", "alert", *about, "reasons"]
+    rows, attributes = [], []
+    for i, reasons in enumerate(data.reasons):
+        score = float(data.shown.score[i])
+        entries = [Entry(str(i + 1)), Entry(str(data.shown.rows[i] + 1))]
+        for name in data.columns:
+            value = cell(data.shown.table, name, i)
+            entries.append(Entry(value if isinstance(value, str) else format_value(value)))
+        entries += [Entry(f"{score:.3f}", value=score), Entry(f"{data.shown.percentile[i]:.1f}")]
+        entries.append(Entry("alert" if i < data.n_alerts else "no"))
+        entries += [Entry(texts[i]) for texts in about.values()]
+        rows.append([*entries, Entry(Markup("<br>").join(map(_marked_up, reasons)))])
+        # A label such as "normal" is shown, but marks nothing.
+        attributes.append({"score": repr(score), **({"labelled": "1"} if data.marked[i] else {})})
+    yield Heading("The most anomalous rows" if len(rows) > 1 else "The row")
+    n_known, n_shown = sum(data.marked), len(rows)
+    labelled = f" {n_known:,} of these {n_shown:,} rows {'are' if n_known != 1 else 'is'} known already."
+    yield Paragraph(
+        "With the columns that raise the score most and what makes their values count: the typical values of the "
+        "unlabelled training rows (“the rest”), or what known anomalies have in common with the row."
+        + (labelled if n_known and n_shown > 1 else " It is known already." if n_known else "")
+    )
+    text_columns = (*range(2, 2 + len(data.columns)), *range(4 + len(data.columns), len(head)))
+    caption = (
+        f"The {n_shown:,} highest of {len(data.scores):,} scores" if n_shown > 1 else "The row and its score"
+    )
+    yield Grid(head, rows, caption, text_columns, interactive=True, data=attributes)
+
+
+def _marked_up(reason: Reason) -> Markup:
+    """Return a reason with the names of columns as code."""
+    pieces = reason.pieces()
+    code = Markup("<code>{}</code>")
+    return Markup().join(code.format(short(p)) if isinstance(p, ColumnName) else p for p in pieces)
+
+
+def _distribution(data: ReportData) -> Iterator[Block]:
     scores = data.scores
     yield Heading("Scores")
     if len(scores) < MIN_ROWS:
@@ -147,19 +216,19 @@ def _main_features(data: ReportData) -> Iterator[Block]:
     )
     figures = []
     for feature in data.features[:_SHOWN_FEATURES]:
-        ours = feature.table if feature.alerts is None else feature.alerts
-        series = {"background": feature.background, "alert" if data.n_alerts else "table": ours}
+        labels, edges, shares = feature.histogram
+        background, ours = shares[0], shares[-1]  # the last are the alerts or, without any, the table
+        series = {"background": background, "alert" if data.n_alerts else "table": ours}
         title = f"{feature.column.name}: unlabelled training rows (typical {feature.typical}) and {many}"
-        labels = feature.labels
-        if feature.edges is not None:
-            chart = charts.histogram(series, feature.edges, title=title)
-            ends = [format_number(edge) for edge in feature.edges.tolist()]
+        if edges is not None:
+            chart = charts.histogram(series, edges, title=title)
+            ends = [format_number(edge) for edge in edges.tolist()]
             labels = [f"{low} to {high}" for low, high in pairwise(ends)]
         else:
             chart = charts.bars(series, labels, title=title)
         rows = [
             [Entry(label), Entry(format_share(rest)), Entry(format_share(own))]
-            for label, rest, own in zip(labels, feature.background.tolist(), ours.tolist(), strict=True)
+            for label, rest, own in zip(labels, background.tolist(), ours.tolist(), strict=True)
         ]
         numbers = Grid(["value", "training rows", name], rows, title)
         figures.append(Figure(chart, f"typical: {feature.typical}", numbers, feature.column.name))
@@ -173,14 +242,14 @@ def _main_features(data: ReportData) -> Iterator[Block]:
     yield Figures(figures)
 
 
-def _map(data: ReportData, model: TableModel) -> Iterator[Block]:
+def _map(data: ReportData) -> Iterator[Block]:
     yield Heading("Map")
     if data.map is None:
         yield Paragraph(f"A map needs at least {MIN_ROWS} rows.")
         return
     found = data.map
     # Absolute: a colour means the same percentile in every report.
-    levels = np.searchsorted(_SHADES, model.percentile(found.scores), "right")
+    levels = np.searchsorted(_SHADES, found.percentile, "right")
     shades = np.where(found.alert, 1.0, levels / (len(_SHADES) + 1))
     names = [f"below percentile {_SHADES[0]}", *(f"from percentile {share}" for share in _SHADES)]
     legend = {f"m{level}": name for level, name in enumerate(names)}
@@ -193,23 +262,8 @@ def _map(data: ReportData, model: TableModel) -> Iterator[Block]:
         "known anomalies from training."
     )
     yield Figure(charts.key(legend))
-    title = f"Map of {len(found.scores):,} rows, {n_alerts:,} of them alerts, and {len(found.known):,} known anomalies"
+    title = f"Map of {len(found.alert):,} rows, {n_alerts:,} of them alerts, and {len(found.known):,} known anomalies"
     yield Figure(charts.scatter(found.places, shades, found.known, title=title), title + ".")
-
-
-def _learning(data: ReportData, round_name: str) -> Iterator[Block]:
-    name = next((name for name in ("reward", "loss") if name in data.history), None)
-    points = [(i + 1.0, y) for i, y in enumerate(data.history[name]) if np.isfinite(y)] if name else []
-    if len(points) < 2:
-        return
-    line = charts.Line(*map(list, zip(*points, strict=True)))
-    first, last = format_number(points[0][1]), format_number(points[-1][1])
-    yield Heading("Learning curve")
-    yield Paragraph(f"{name} per {round_name} during training.".capitalize())
-    caption = f"From {first} to {last} in {len(points)} {round_name}s."
-    title, y_label = f"Learning curve. {caption}", f"{name} per {round_name}"
-    chart = charts.line_chart({"table": line}, title=title, x_label=round_name, y_label=y_label, whole=True)
-    yield Figure(chart, caption)
 
 
 def _members(model: TableModel) -> Iterator[Block]:
@@ -273,23 +327,14 @@ def _precision_and_recall(data: ReportData) -> Iterator[Block]:
         yield Paragraph("The label column marks no row, or every row, as an anomaly.")
         return
     precision, recall = RankedScores(data.scores).precision_recall(data.truth, ~data.truth)
-    n_anomalies = int(data.truth.sum())
-    hits = int(data.truth[np.argsort(-data.scores, kind="stable")[: data.n_alerts]].sum())
-    share = format_share(hits / data.n_alerts) if data.n_alerts else "none"
-    yield Tiles(
-        [
-            (f"{areas[0]:.3f}", "AUC-PR"),
-            (f"{areas[1]:.3f}", "AUC-ROC"),
-            (
-                share,
-                f"precision of the alerts ({hits:,} of {data.n_alerts:,})" if data.n_alerts else "no alerts",
-            ),
-            (
-                format_share(hits / n_anomalies),
-                f"recall of the alerts ({hits:,} of {n_anomalies:,} anomalies)",
-            ),
-        ]
-    )
+    n_known = int(data.truth.sum())
+    hits = int(data.truth[data.alert].sum())
+    precise = ("none", "no alerts")
+    if n_alerts := data.n_alerts:
+        precise = (format_share(hits / n_alerts), f"precision of the alerts ({hits:,} of {n_alerts:,})")
+    found = (format_share(hits / n_known), f"recall of the alerts ({hits:,} of {n_known:,} anomalies)")
+    tiles = [(f"{areas[0]:.3f}", "AUC-PR"), (f"{areas[1]:.3f}", "AUC-ROC")]
+    yield Tiles([*tiles, precise, found])
     some = np.unique(np.linspace(0, len(recall) - 1, min(len(recall), _CURVE_POINTS)).astype(np.int64))
     line = charts.Line([0.0, *recall[some].tolist()], [float(precision[0]), *precision[some].tolist()])
     at = [float(precision[np.searchsorted(recall, level)]) for level in (0.5, 0.8, 0.95)]
