@@ -1,6 +1,5 @@
 """scikit-learn's estimator checks for every detector, also with checked normal rows."""
 
-import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -11,10 +10,10 @@ from tests.detectors.quick import NO_COPIES, QUICK
 class SomeChecked:
     """Mixed into a detector, makes some of the rows that the checks leave unlabelled checked normal rows."""
 
-    def _read_verdicts(self, y, sample_weight, n_rows):
-        labels = super()._read_verdicts(y, sample_weight, n_rows).copy()
-        labels[np.flatnonzero(labels == 0)[2::3]] = -1
-        return labels
+    def _run(self, train, X, labelling, rng):
+        labels = labelling.labels.copy()
+        labels[labelling.unlabelled[2::3]] = -1
+        super()._run(train, X, labelling._replace(labels=labels), rng)
 
 
 def with_checked_rows(name):
