@@ -28,7 +28,7 @@ for _place in range(_WORD):
     _PLACES[((int(_DE_BRUIJN) << _place) % 2**_WORD) >> 58] = _place
 
 
-class Memory(NamedTuple):
+class Workspace(NamedTuple):
     """Values computed once for all rows, and scratch memory for each row."""
 
     feature_at: Indices  # (nodes): the feature that a node tests
@@ -58,11 +58,11 @@ def tree_changes(
     """Return the changes of the sum of weighted leaves."""
     changes = np.zeros((2, len(rows), n_features))
     for start in range(0, len(background), _WORD):
-        memory = _new_memory(trees, weights, background[start : start + _WORD], feature_of, n_features)
+        workspace = _new_workspace(trees, weights, background[start : start + _WORD], feature_of, n_features)
         for i in range(len(rows)):
-            _move(trees, rows[i], memory)
+            _move(trees, rows[i], workspace)
             for which in range(2):
-                changes[which, i] += memory.moved[which].sum(axis=1) / len(background)
+                changes[which, i] += workspace.moved[which].sum(axis=1) / len(background)
     return changes
 
 
@@ -81,16 +81,16 @@ def forest_changes(
     rate, ones = -1.0 / (n_trees * average_path_length), np.ones(n_trees)
     changes = np.zeros((2, len(rows), n_features))
     for start in range(0, n_background, _WORD):
-        memory = _new_memory(forest, ones, background[start : start + _WORD], feature_of, n_features)
-        lengths = np.empty((2, memory.leaves.shape[1]))
-        lengths[0] = memory.leaves.sum(axis=0)
+        workspace = _new_workspace(forest, ones, background[start : start + _WORD], feature_of, n_features)
+        lengths = np.empty((2, workspace.leaves.shape[1]))
+        lengths[0] = workspace.leaves.sum(axis=0)
         for i in range(len(rows)):
-            lengths[1] = _move(forest, rows[i], memory)
+            lengths[1] = _move(forest, rows[i], workspace)
             before = 2 ** (rate * lengths)
             for which in range(2):
                 for feature in range(n_features):
                     for b in range(lengths.shape[1]):
-                        change = memory.moved[which, feature, b]
+                        change = workspace.moved[which, feature, b]
                         if change != 0:
                             after = 2 ** (rate * (lengths[which, b] + change))
                             changes[which, i, feature] += weight / n_background * (after - before[which, b])
@@ -98,11 +98,11 @@ def forest_changes(
 
 
 @compiled_exactly
-def _new_memory(
+def _new_workspace(
     trees: Trees, weights: NDArray[np.float64], background: Floats, feature_of: Indices, n_features: int
-) -> Memory:
+) -> Workspace:
     n_trees, n_nodes, n_background = len(trees.roots), len(trees.values), len(background)
-    memory = Memory(
+    workspace = Workspace(
         feature_of[trees.features],
         np.full(n_nodes, n_nodes),
         np.empty(n_nodes, dtype=np.int64),
@@ -117,17 +117,22 @@ def _new_memory(
         np.empty(n_background, dtype=np.int64),
         np.empty(n_background, dtype=np.uint64),
     )
-    feature_at, here, right, parents = memory.feature_at, memory.here, memory.right, np.full(n_nodes, n_nodes)
+    feature_at, here, right, parents = (
+        workspace.feature_at,
+        workspace.here,
+        workspace.right,
+        np.full(n_nodes, n_nodes),
+    )
     for tree in range(n_trees):
-        memory.tree_of[trees.roots[tree]] = tree
+        workspace.tree_of[trees.roots[tree]] = tree
         here[trees.roots[tree]] = ~_NONE >> Set(_WORD - n_background)
     for node in range(n_nodes):  # children come after their parents
-        tree = memory.tree_of[node]
-        memory.values[node] *= weights[tree]
+        tree = workspace.tree_of[node]
+        workspace.values[node] *= weights[tree]
         if trees.children[node, 0] == node:
             for b in range(n_background):
                 if here[node] >> Set(b) & _ONE:
-                    memory.leaves[tree, b] = memory.values[node]
+                    workspace.leaves[tree, b] = workspace.values[node]
             here[node] = _NONE
             continue
         column, threshold = trees.features[node], trees.thresholds[node]
@@ -136,33 +141,35 @@ def _new_memory(
         above = parents[node]
         while above < n_nodes and feature_at[above] != feature_at[node]:
             above = parents[above]
-        memory.above[node] = above
+        workspace.above[node] = above
         for step in range(2):
             child = trees.children[node, step]
-            parents[child], memory.tree_of[child] = node, tree
+            parents[child], workspace.tree_of[child] = node, tree
             here[child] = here[node] & (right[node] if step else ~right[node])
-    return memory
+    return workspace
 
 
 @compiled_exactly
-def _move(trees: Trees, row: Floats, memory: Memory) -> float:
+def _move(trees: Trees, row: Floats, workspace: Workspace) -> float:
     """Compute the changes of the sums of leaves for one row, and return the row's own sum."""
-    children, sides, total = trees.children, memory.sides, 0.0
-    memory.moved[:] = 0.0
+    children, sides, total = trees.children, workspace.sides, 0.0
+    workspace.moved[:] = 0.0
     for node in range(len(sides)):
         sides[node] = row[trees.features[node]] > trees.thresholds[node]
     for node in range(len(sides)):
-        if memory.here[node] != _NONE:
-            _leave(children, node, memory.here[node], 0, memory.leaves[memory.tree_of[node]], memory)
+        if workspace.here[node] != _NONE:
+            _leave(
+                children, node, workspace.here[node], 0, workspace.leaves[workspace.tree_of[node]], workspace
+            )
     for root in trees.roots:
         leaf = root
         while children[leaf, 0] != leaf:
             leaf = children[leaf, sides[leaf]]
-        memory.own_leaves[:] = memory.values[leaf]
-        total += memory.values[leaf]
+        workspace.own_leaves[:] = workspace.values[leaf]
+        total += workspace.values[leaf]
         node = root
         while node != leaf:
-            _leave(children, node, memory.here[root], 1, memory.own_leaves, memory)
+            _leave(children, node, workspace.here[root], 1, workspace.own_leaves, workspace)
             node = children[node, sides[node]]
     return total
 
@@ -174,16 +181,16 @@ def _leave(
     those: Set,
     which: int,
     leaves: NDArray[np.float64],
-    memory: Memory,
+    workspace: Workspace,
 ) -> None:
     """Send those background rows that go another way than the row down the other side, and add the changes of leaves.
 
     With `which` 0 the row decides at nodes that test the same feature, else at all other nodes.
     """
-    feature_at, sides, right = memory.feature_at, memory.sides, memory.right
-    before = memory.gone[memory.above[node]]
+    feature_at, sides, right = workspace.feature_at, workspace.sides, workspace.right
+    before = workspace.gone[workspace.above[node]]
     leaving = those & ~before & (~right[node] if sides[node] else right[node])
-    memory.gone[node] = before | leaving
+    workspace.gone[node] = before | leaving
     if leaving == _NONE:
         return
     feature, n_waiting = feature_at[node], 0
@@ -195,18 +202,18 @@ def _leave(
                 continue
             to_right = leaving & right[node]
             if to_right != _NONE and to_right != leaving:
-                memory.waiting[n_waiting], memory.waiting_sets[n_waiting] = children[node, 1], to_right
+                workspace.waiting[n_waiting], workspace.waiting_sets[n_waiting] = children[node, 1], to_right
                 n_waiting += 1
                 leaving ^= to_right
                 to_right = _NONE
             node = children[node, 1 if to_right != _NONE else 0]
-        value = memory.values[node]
+        value = workspace.values[node]
         while leaving != _NONE:
             rest = leaving & (leaving - _ONE)
             b = _PLACES[((leaving ^ rest) * _DE_BRUIJN) >> _TOP_SIX]
-            memory.moved[which, feature, b] += value - leaves[b]
+            workspace.moved[which, feature, b] += value - leaves[b]
             leaving = rest
         if n_waiting == 0:
             return
         n_waiting -= 1
-        node, leaving = memory.waiting[n_waiting], memory.waiting_sets[n_waiting]
+        node, leaving = workspace.waiting[n_waiting], workspace.waiting_sets[n_waiting]

@@ -202,12 +202,47 @@ def buffered_draws(draw: Callable[[int], Indices]) -> Iterator[Indices]:
         yield from draw(_DRAWN_AT_ONCE)
 
 
-class HalfAndHalf:
-    """Minibatches of half labelled anomalies and half unlabelled rows, both drawn with replacement.
+class Draws:
+    """Minibatches of anomalies, which come first, and unlabelled rows, both drawn with replacement.
 
-    The anomalies come first (see `anomalous`). If there are fewer anomalies than draws, each appears once and its
-    weight says how often it was drawn: the same mean loss with fewer rows to multiply. If there are no anomalies, all
-    rows of a minibatch are unlabelled.
+    If there are fewer anomalies than draws, each is in the minibatch once, however often it was drawn, and passes
+    through the network once.
+    """
+
+    def __init__(
+        self,
+        rows: Floats,
+        anomalies: Indices,
+        unlabelled: Indices,
+        n_drawn: tuple[int, int],
+        rng: np.random.Generator,
+    ) -> None:
+        n_anomalies, n_unlabelled = n_drawn
+        self.rows, self.anomalies = rows, anomalies
+        self.n_standing = n = min(n_anomalies, len(anomalies))
+        self.drawn_once = n == n_anomalies
+        self.batch = np.empty((n + n_unlabelled, rows.shape[1]), dtype=np.float32)
+        gather(rows, anomalies[:n], self.batch[:n])
+        self.places = buffered_draws(
+            lambda times: rng.integers(max(len(anomalies), 1), size=(times, n_anomalies))
+        )
+        self.draws = buffered_draws(lambda times: rng.choice(unlabelled, (times, n_unlabelled)))
+
+    def draw(self) -> Indices:
+        """Draw the next minibatch, overwriting the previous one; return where in it the drawn anomalies are."""
+        n, places = self.n_standing, next(self.places)
+        if self.drawn_once:
+            gather(self.rows, self.anomalies[places], self.batch[:n])
+            places = np.arange(n)
+        gather(self.rows, next(self.draws), self.batch[n:])
+        return places
+
+
+class HalfAndHalf(Draws):
+    """Minibatches of half labelled anomalies and half unlabelled rows.
+
+    The anomalies come first (see `anomalous`), and a row's weight says how often it was drawn: the same mean loss with
+    fewer rows to multiply. If there are no anomalies, all rows of a minibatch are unlabelled.
 
     Examples
     --------
@@ -222,29 +257,17 @@ class HalfAndHalf:
     def __init__(
         self, rows: Floats, anomalies: Indices, unlabelled: Indices, size: int, rng: np.random.Generator
     ) -> None:
-        self.rows = rows
         n_drawn = size // 2 if len(anomalies) else 0
-        self.n_standing = n = min(n_drawn, len(anomalies))
-        self.drawn_once = n == n_drawn
-        shape = (n + size - n_drawn, rows.shape[1])
-        self.anomalous = np.arange(shape[0]) < n
-        self.weights = np.full(shape[0], 1 / size, dtype=np.float32)
-        self.batch = np.empty(shape, dtype=np.float32)
-        gather(rows, anomalies[:n], self.batch[:n])
-        self.places = buffered_draws(
-            lambda times: rng.integers(max(len(anomalies), 1), size=(times, n_drawn))
-        )
-        self.anomalies = anomalies
-        self.draws = buffered_draws(lambda times: rng.choice(unlabelled, (times, size - n_drawn)))
+        super().__init__(rows, anomalies, unlabelled, (n_drawn, size - n_drawn), rng)
+        self.anomalous = np.arange(len(self.batch)) < self.n_standing
+        self.weights = np.full(len(self.batch), 1 / size, dtype=np.float32)
 
     def __call__(self) -> Floats:
         """Draw the next minibatch, overwriting the previous one."""
-        n, places = self.n_standing, next(self.places)
-        if self.drawn_once:
-            gather(self.rows, self.anomalies[places], self.batch[:n])
-        else:
+        places = self.draw()
+        if not self.drawn_once:
+            n = self.n_standing
             self.weights[:n] = np.bincount(places, minlength=n) * self.weights[-1]
-        gather(self.rows, next(self.draws), self.batch[n:])
         return self.batch
 
 

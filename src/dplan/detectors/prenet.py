@@ -9,7 +9,7 @@ from dplan._kernels import perceptron, product
 from dplan._kernels.compile import compiled
 from dplan._kernels.perceptron import Floats
 from dplan.detectors._checks import check_hidden_units
-from dplan.detectors._deep import DeepDetector, buffered_draws, gather, new_network
+from dplan.detectors._deep import DeepDetector, Draws, new_network
 from dplan.detectors._fields import COLUMNS, Array, Number
 from dplan.detectors._rows import Indices, Labelling
 from dplan.detectors._terms import ConstantTerm, Term
@@ -116,11 +116,8 @@ class PReNet(DeepDetector):
         return [*super()._terms(), ConstantTerm(0.5 * self.reference_score_)]
 
 
-class Pairs:
+class Pairs(Draws):
     """Minibatches of pairs: `left` and `right` are the positions of their rows in the block that a call returns.
-
-    Rows are drawn with replacement. If there are fewer anomalies than draws, each appears once in the block, regardless
-    of the number of its pairs, and passes through the network once.
 
     Examples
     --------
@@ -138,34 +135,20 @@ class Pairs:
     ) -> None:
         quarter, half = size // 4, size - 2 * (size // 4)
         self.targets = np.repeat(np.array([BOTH, ONE, NEITHER], dtype=np.float32), [quarter, quarter, half])
-        n_drawn, n_unlabelled = 3 * quarter, quarter + 2 * half
-        self.n_standing = n = min(n_drawn, len(anomalies))
-        self.drawn_once = n == n_drawn
+        n_unlabelled = quarter + 2 * half
+        super().__init__(rows, anomalies, unlabelled, (3 * quarter, n_unlabelled), rng)
         # Each call draws which anomaly is in which pair; unlabelled rows are in the order of the pairs.
         self.n_left = 2 * quarter
-        unlabelled_places = np.arange(n, n + n_unlabelled)
-        self.left = np.concatenate(
-            [np.zeros(2 * quarter, dtype=np.int64), unlabelled_places[quarter + half :]]
-        )
-        self.right = np.concatenate([np.zeros(quarter, dtype=np.int64), unlabelled_places[: quarter + half]])
-        self.rows, self.anomalies = rows, anomalies
-        self.block = np.empty((n + n_unlabelled, rows.shape[1]), dtype=np.float32)
-        gather(rows, anomalies[:n], self.block[:n])
-        self.places = buffered_draws(lambda times: rng.integers(len(anomalies), size=(times, n_drawn)))
-        self.draws = buffered_draws(lambda times: rng.choice(unlabelled, (times, n_unlabelled)))
+        nobody, places = np.zeros(self.n_left, dtype=np.int64), self.n_standing + np.arange(n_unlabelled)
+        self.left = np.concatenate([nobody, places[quarter + half :]])
+        self.right = np.concatenate([nobody[:quarter], places[: quarter + half]])
 
     def __call__(self) -> Floats:
         """Draw the next minibatch, overwriting the previous one."""
-        n, places = self.n_standing, next(self.places)
-        if self.drawn_once:
-            gather(self.rows, self.anomalies[places], self.block[:n])
-            places = np.arange(n)
-        self.left[: self.n_left], self.right[: self.n_left // 2] = (
-            places[: self.n_left],
-            places[self.n_left :],
-        )
-        gather(self.rows, next(self.draws), self.block[n:])
-        return self.block
+        places = self.draw()
+        self.left[: self.n_left] = places[: self.n_left]
+        self.right[: self.n_left // 2] = places[self.n_left :]
+        return self.batch
 
 
 @compiled
