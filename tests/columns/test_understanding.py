@@ -299,7 +299,7 @@ def test_people_overrule_what_values_suggest(tmp_path):
     file.write_text('["due on"]\nkind = "date"\norder = "month-first"\nsince = "a=b"\n[x]\nkind = "drop"\n')
     assert read_columns(file) == {
         "due on": {"kind": "date", "since": "a=b", "order": "mdy"},
-        "x": {"kind": "dropped"},
+        "x": {"kind": "drop"},
     }
     assert parse_column("a=b=number,unit=€") == ("a=b", {"kind": "number", "unit": "€"})
 
@@ -317,6 +317,34 @@ def test_people_overrule_what_values_suggest(tmp_path):
 def test_a_wrong_column_option_is_explained(text, match):
     with pytest.raises(ValueError, match=match):
         parse_column(text)
+
+
+def test_a_type_that_typed_values_cannot_have_is_refused():
+    columns = {
+        "n": pl.Series("n", [1, 2]),
+        "flag": pl.Series("flag", [True, None]),
+        "day": pl.Series("day", [dt.date(2024, 1, 31)]),
+        "card": pl.Series("card", ["a@b.org"], dtype=pl.Categorical),
+    }
+    for name, kind, words in (
+        ("n", "date", "has the type Int64, so it cannot be read as date"),
+        ("n", "category", "cannot be read as category"),
+        ("flag", "number", "has the type Boolean, so it cannot be read as number"),
+        ("day", "duration", "cannot be read as duration"),
+        ("card", "domain", "cannot be read as domain"),
+    ):
+        with pytest.raises(ValueError, match=f"column '{name}' .*{words}"):
+            understand([columns[name]], {name: {"kind": kind}}, None, typed=True)
+    for name, kind in (
+        ("n", "number"),
+        ("n", "duration"),
+        ("day", "date"),
+        ("card", "text"),
+        ("n", "filled"),
+    ):
+        understand([columns[name]], {name: {"kind": kind}}, None, typed=True)
+    table, _ = understand([columns["n"]], {}, None, aside=["n"], typed=True)  # an id stays as it is
+    assert table["n"].to_list() == [1, 2]
 
 
 # Stored in the model

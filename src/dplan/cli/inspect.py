@@ -78,12 +78,12 @@ def _print_table(table: pl.DataFrame, meanings: dict[str, Column]) -> None:
     for title in ("column", "understood as", "values", "missing", "why"):
         shown.add_column(title, overflow="fold", justify="right" if title == "missing" else "left")
     for series in table:
-        by_type = type_of(series)(decided=False)
-        column = meanings.get(series.name, by_type)
+        column = meanings.get(series.name) or type_of(series)(decided=False)
+        shown_as = column if column.is_used else type_of(series)()
         cells = (
             series.name,
             column.understood(),
-            by_type.spread(series) if series.null_count() < len(series) else "",
+            shown_as.spread(series) if series.null_count() < len(series) else "",
             format_share(series.null_count() / max(1, len(series))),
             column.why or f"type {series.dtype}",
         )

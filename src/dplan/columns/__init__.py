@@ -16,8 +16,9 @@ from dplan.columns.numbers import Duration, Number
 from dplan.columns.records import Hints
 from dplan.columns.texts import Category, Part
 from dplan.columns.unused import Unused
+from dplan.text import shown
 
-__all__ = ["TYPES", "from_json", "propose", "read", "type_named", "type_of"]
+__all__ = ["TYPES", "from_json", "propose", "read", "type_named", "type_of", "words"]
 
 # In the order in which they are proposed; a category is proposed for any text.
 TYPES: list[type[Column]] = [
@@ -51,8 +52,16 @@ def type_of(series: pl.Series) -> type[Column]:
 
 
 def type_named(word: str) -> type[Column]:
-    """Return the type that people or settings call by a word."""
-    return next((found for found in TYPES if word in found.words), Unused)
+    """Return the type that people call by a word."""
+    for found in TYPES:
+        if word in found.words:
+            return found
+    raise ValueError(f"unknown kind {shown(word)}; choose from {', '.join(words())}")
+
+
+def words() -> list[str]:
+    """Return the words by which people ask for types."""
+    return [word for found in TYPES for word in found.words]
 
 
 def propose(values: Sequence[str], hints: Hints) -> Column:

@@ -62,7 +62,7 @@ class Column:
     is_used: ClassVar[bool] = True
     is_decided_only: ClassVar[bool] = True  # no data type is of this type without a decision
     is_plain_text: ClassVar[bool] = False  # what text is that no type recognises
-    overrules_types: ClassVar[bool] = False  # may be asked for if the table has types
+    overrules_types: ClassVar[bool] = False  # asking for it matters even if the table has types
     has_levels: ClassVar[bool] = False  # values may be unseen, also because another type took their place
     cells: ClassVar[str] = "texts"  # in a request: "numbers", "texts", or "" if they are not read
     tensor: ClassVar[str] = "numbers"  # the input of an ONNX graph: "numbers" or "texts"
@@ -80,6 +80,11 @@ class Column:
     @classmethod
     def propose(cls, values: Sequence[str], hints: Hints) -> Column | None:
         """Return how some distinct values are read by this type; None if they are not of it."""
+        return None
+
+    @classmethod
+    def propose_few(cls, n_values: int, n_rows: int) -> Column | None:
+        """Return how a column is read because few of its rows have a value, whatever these are; None if they do."""
         return None
 
     @classmethod
@@ -157,6 +162,10 @@ class Column:
     def accepts(self, dtype: pl.DataType) -> bool:
         """Return whether columns of a data type can be read."""
         return self.holds(dtype) or dtype in TEXTS or dtype == pl.Null
+
+    def takes(self, dtype: pl.DataType) -> bool:
+        """Return whether a person may ask for this type if a column has a data type other than text."""
+        return self.holds(dtype)
 
     def read(self, series: pl.Series) -> pl.Series:
         """Return the values of a column, which may be text; raise a CellError for the first that is not of the type."""

@@ -88,7 +88,10 @@ class Dated(Column):
     since_range: tuple[float, float] = (0.0, 0.0)
 
     def accepts(self, dtype: pl.DataType) -> bool:
-        return (dtype.is_temporal() and dtype != pl.Duration) or super().accepts(dtype)
+        return self.takes(dtype) or super().accepts(dtype)
+
+    def takes(self, dtype: pl.DataType) -> bool:
+        return dtype.is_temporal() and dtype != pl.Duration
 
     def learn(self, series: pl.Series, training: Training) -> Column:
         """Learn the cycles and ranges, and the range of the time since another date column.

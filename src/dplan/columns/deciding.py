@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +13,6 @@ import polars as pl
 from dplan.columns import TYPES, propose, type_named
 from dplan.columns.column import Column
 from dplan.columns.conversion import for_each_column
-from dplan.columns.flags import Filled
 from dplan.columns.records import Hints
 from dplan.columns.unused import MIN_ROWS, Unused, counter_of
 from dplan.exceptions import CellError
@@ -26,7 +25,7 @@ Given = Mapping[str, Mapping[str, Any]]
 _FIRST, _SPREAD = 200, 800  # rows of a sample: the first ones, and others over the whole column
 _BAD = 200  # values that did not have the proposed meaning, to propose again
 _ROUNDS = 3
-_NEARLY_EMPTY = 0.01
+_AS_TEXT = {"kind": "category"}
 
 
 @dataclass(frozen=True)
@@ -42,6 +41,7 @@ def understand(
     given: Given,
     missing: Sequence[str] | None,
     *,
+    aside: Collection[str] = (),
     strict: bool = True,
     typed: bool = False,
 ) -> tuple[pl.DataFrame, dict[str, Column]]:
@@ -55,6 +55,8 @@ def understand(
         Column → what is known about its meaning: its kind and possibly more.
     missing : sequence of str or None
         Text that means a missing value; None if types distinguish text from numbers, as in JSON and Parquet.
+    aside : collection of str
+        Columns that are not features, such as ids, of which text stays as it is.
     strict : bool, default=True
         Whether a value that does not have the meaning of most others is an error; otherwise it becomes missing.
     typed : bool, default=False
@@ -73,6 +75,7 @@ def understand(
     >>> table["paid"].to_list(), meanings["paid"].why
     ([12.5, 3.0], "decimal comma, as in '12,50'; in €")
     """
+    given = {**dict.fromkeys(aside, _AS_TEXT), **given}
     samples = _sampled([column for column in columns if column.dtype == pl.String], missing)
     quoted = missing is None
     alone = {
@@ -88,8 +91,15 @@ def understand(
         if name not in samples:
             if name not in given and (why := counter_of(column)):
                 meanings[name] = Unused(what="id", why=why)
-            elif name in given and (found := type_named(given[name]["kind"])).overrules_types:
-                meanings[name] = found.as_given(given[name], [], hints)
+            elif name in given and name not in aside:
+                found = type_named(given[name]["kind"]).as_given(given[name], [], hints)
+                if not found.takes(column.dtype) and column.dtype != pl.Null:
+                    raise ValueError(
+                        f"column {shown(name)} has the type {column.dtype}, so it cannot be read as "
+                        f"{found.understood()}; convert it in the table"
+                    )
+                if found.overrules_types:
+                    meanings[name] = found
             return column
         decided = _Text(column, samples[name], given.get(name), missing, hints, strict, typed)
         first = alone.get(name)
@@ -129,15 +139,11 @@ class _Text:
             if values.null_count() == self.texts.null_count():
                 return self._checked(meaning, values)
         self.texts = _tidied(self.texts, self.missing)
-        n_values = len(self.texts) - self.texts.null_count()
-        if (
-            self.given is None
-            and len(self.texts) >= 2 * MIN_ROWS
-            and n_values <= _NEARLY_EMPTY * len(self.texts)
-        ):
-            some = f"nearly empty: {n_values:,} of {len(self.texts):,} rows have a value"
-            why = f"{some}; only whether there is one is used"
-            return Filled(why=why), self.texts.is_not_null()
+        if self.given is None:
+            n_rows, n_values = len(self.texts), len(self.texts) - self.texts.null_count()
+            few = (found.propose_few(n_values, n_rows) for found in TYPES)
+            if (sparse := next(filter(None, few), None)) is not None:
+                return sparse, sparse.parse(self.texts)
         for _ in range(_ROUNDS):
             values = meaning.parse(self.texts)
             bad = values.is_null() & self.texts.is_not_null()

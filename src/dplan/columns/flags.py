@@ -22,6 +22,7 @@ from dplan.columns.records import (
     Training,
     Typical,
 )
+from dplan.columns.unused import MIN_ROWS
 from dplan.text import shown
 
 __all__ = ["Filled", "Flag", "is_flag", "read_flags"]
@@ -33,6 +34,8 @@ _NO_WORDS = """
 false f no n nein non faux falso não nao nie нет ne nem ei hayır falsch off fałsz ні όχι nee nej
 """
 _YES, _NO = frozenset(_YES_WORDS.split()), frozenset(_NO_WORDS.split())
+
+_NEARLY_EMPTY = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +126,13 @@ class Filled(Flag):
         return None
 
     @classmethod
+    def propose_few(cls, n_values: int, n_rows: int) -> Column | None:
+        if n_rows < 2 * MIN_ROWS or n_values > _NEARLY_EMPTY * n_rows:
+            return None
+        some = f"nearly empty: {n_values:,} of {n_rows:,} rows have a value"
+        return cls(why=f"{some}; only whether there is one is used")
+
+    @classmethod
     def holds(cls, dtype: pl.DataType) -> bool:
         return False
 
@@ -130,6 +140,9 @@ class Filled(Flag):
         return self.type
 
     def accepts(self, dtype: pl.DataType) -> bool:
+        return True
+
+    def takes(self, dtype: pl.DataType) -> bool:
         return True
 
     def parse(self, texts: pl.Series) -> pl.Series:

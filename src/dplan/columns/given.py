@@ -7,12 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dplan.columns import TYPES, type_named
-from dplan.text import shown
+from dplan.columns import type_named, words
 
 __all__ = ["parse_column", "read_columns"]
-
-_WORDS = [word for found in TYPES for word in found.words]
 
 
 def parse_column(text: str) -> tuple[str, dict[str, Any]]:
@@ -41,7 +38,7 @@ def parse_column(text: str) -> tuple[str, dict[str, Any]]:
 def _split(text: str) -> tuple[str, str, str]:
     """Split at the first ``=`` that a kind follows, because names and options may have one too."""
     for at, sign in enumerate(text):
-        if sign == "=" and text[at + 1 :].split(",")[0] in _WORDS:
+        if sign == "=" and text[at + 1 :].split(",")[0] in words():
             return text[:at], "=", text[at + 1 :]
     return text.partition("=")
 
@@ -64,8 +61,6 @@ def read_columns(path: Path) -> dict[str, dict[str, Any]]:
 def _meaning(where: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Check settings as people write them, and return them as they are stored."""
     word = settings["kind"]
-    if word not in _WORDS:
-        raise ValueError(f"{where}: unknown kind {shown(word)}; choose from {', '.join(_WORDS)}")
     options = {key: value for key, value in settings.items() if key != "kind"}
     try:
         return type_named(word).settings(word, options)

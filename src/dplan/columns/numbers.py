@@ -345,5 +345,8 @@ class Duration(Measured):
     def described(self) -> str:
         return "a duration"
 
+    def takes(self, dtype: pl.DataType) -> bool:
+        return Number.holds(dtype)  # of seconds
+
     def parse(self, texts: pl.Series) -> pl.Series:
         return read_durations(texts)

@@ -71,10 +71,6 @@ class Category(Column):
     def holds(cls, dtype: pl.DataType) -> bool:
         return dtype in TEXTS
 
-    @classmethod
-    def as_given(cls, given: Mapping[str, Any], values: Sequence[str], hints: Hints) -> Column:
-        return (Part() if given.get("part") else cls()).with_settings(given)
-
     def settled(
         self, values: pl.Series, sample: Sequence[str], *, distinct: bool
     ) -> tuple[Column, pl.Series]:
@@ -269,11 +265,18 @@ class Part(Category):
 
     @classmethod
     def settings(cls, word: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        return {**super().settings(word, options), **Category.settings(word, {}), "part": word}
+        return {**super().settings(word, options), "kind": word}
+
+    @classmethod
+    def as_given(cls, given: Mapping[str, Any], values: Sequence[str], hints: Hints) -> Column:
+        return cls(part=given["kind"]).with_settings(given)
 
     @classmethod
     def stores(cls, meaning: Mapping[str, Any] | None) -> bool:
         return meaning is not None and bool(meaning["part"])
+
+    def takes(self, dtype: pl.DataType) -> bool:
+        return False
 
     @property
     def type(self) -> str:

@@ -53,11 +53,11 @@ class Unused(Column):
 
     @classmethod
     def settings(cls, word: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        return {**super().settings(word, options), "kind": "dropped" if word == "drop" else word}
+        return {**super().settings(word, options), "kind": word}
 
     @classmethod
     def as_given(cls, given: Mapping[str, Any], values: Sequence[str], hints: Hints) -> Column:
-        return cls(what=given["kind"]).with_settings(given)
+        return cls(what="id" if given["kind"] == "id" else "dropped").with_settings(given)
 
     @property
     def type(self) -> str:
@@ -72,6 +72,9 @@ class Unused(Column):
         return f"{self.what}, not used" if self.why else self.kind
 
     def accepts(self, dtype: pl.DataType) -> bool:
+        return True
+
+    def takes(self, dtype: pl.DataType) -> bool:
         return True
 
     def read(self, series: pl.Series) -> pl.Series:

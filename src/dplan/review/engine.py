@@ -26,7 +26,6 @@ from dplan.scoring.scorer import Batch, Best, Scored, Scorer, highest, together
 from dplan.scoring.threads import in_threads
 from dplan.tables.chunks import Chunk
 from dplan.tables.fitting import fit_table
-from dplan.tables.input import as_text
 from dplan.tables.labelled import LabelledTable
 from dplan.tables.labels import Judged
 from dplan.tables.model import TableModel
@@ -85,7 +84,7 @@ class Engine:
         if self._model is not None:
             return TableModel.load(self._model)
         ids = self.table.ids
-        frame, _ = self.table.input.read(as_text([*ids, *self._drop]))
+        frame, _ = self.table.input.read(aside=[*ids, *self._drop])
         features = frame.drop(dict.fromkeys([*ids, *self._drop]))
         unlabelled = np.zeros(frame.height, dtype=np.int64)
         table = LabelledTable(features, unlabelled, ("unlabelled",), frame.select(ids), "", self.table.input)

@@ -238,8 +238,13 @@ class Input:
             frames = query_frames(path, self.format, self.sql, rows or CHUNK_ROWS)
         yield from frame_chunks(path.name, frames, self.missing, raw=raw)
 
-    def read(self, columns: Given | None = None) -> tuple[pl.DataFrame, dict[str, Column]]:
-        """Read all rows, and also return what the columns mean; `columns` overrules what is found."""
+    def read(
+        self, columns: Given | None = None, *, aside: Collection[str] = ()
+    ) -> tuple[pl.DataFrame, dict[str, Column]]:
+        """Read all rows, and also return what the columns mean; `columns` overrules what is found.
+
+        Text in columns that are `aside`, such as ids, stays as it is.
+        """
         table = self.readable_twice()
         with table.located():
             frames = [chunk() for chunk in table.chunks(CHUNK_ROWS, raw=True)]
@@ -247,13 +252,15 @@ class Input:
                 raise ValueError(f"{self.name} has no rows")
             series = concatenated(frames, self.format).get_columns()
             del frames  # so that text is freed as soon as it is converted
-            return self.decided(series, columns or {})
+            return self.decided(series, columns or {}, aside)
 
-    def decided(self, columns: list[pl.Series], given: Given) -> tuple[pl.DataFrame, dict[str, Column]]:
+    def decided(
+        self, columns: list[pl.Series], given: Given, aside: Collection[str] = ()
+    ) -> tuple[pl.DataFrame, dict[str, Column]]:
         """Decide what columns of the table mean, and read them; `columns` is emptied."""
         # In JSON, quotes distinguish text from numbers.
         missing = None if self.is_typed or self.format == "jsonl" else self.missing
-        return understand(columns, given, missing, typed=self.is_typed)
+        return understand(columns, given, missing, aside=aside, typed=self.is_typed)
 
     @contextmanager
     def located(self, positions: NDArray[np.int64] | None = None) -> Iterator[None]:

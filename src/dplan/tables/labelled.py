@@ -218,7 +218,7 @@ def from_table(
 
         drawn = read_sample(
             table, groups,
-            given={**as_text({*aside, *text}), **(columns or {})}, aside=aside, n_rows=sample, seed=seed,
+            given={**as_text(text), **(columns or {})}, aside=aside, n_rows=sample, seed=seed,
             on_error=on_error,
         )  # fmt: skip
         frame = drawn.rows

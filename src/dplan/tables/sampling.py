@@ -113,7 +113,7 @@ def read_sample(
     complete = len(drawn) == whole.n_seen
 
     def typed(rows: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, Column]]:
-        found, meanings = table.decided(rows.get_columns(), given)
+        found, meanings = table.decided(rows.get_columns(), given, aside)
         if on_error != "fail":
             for_each_column(check_values, found.drop(aside, strict=False))
         return found, meanings
@@ -122,7 +122,7 @@ def read_sample(
         columns = raw.get_columns()
         del raw  # so that text is freed as soon as it is converted
         with table.located():
-            rows, meanings = table.decided(columns, given)
+            rows, meanings = table.decided(columns, given, aside)
         return Sample(rows, drawn, whole.n_seen, whole.n_in_groups, meanings, None, pl.DataFrame())
     with table.located(drawn):
         done = tolerated(raw, typed, on_error)
@@ -133,7 +133,7 @@ def read_sample(
         mistakes = mistakes.with_columns(pl.Series("dplan_row_number", numbers))
     extremes = None
     if not complete:
-        meanings |= _counters(rows, positions, given)
+        meanings |= _counters(rows.drop(aside, strict=False), positions, given)
         features = rows.drop(aside, strict=False)
         if bounds is not None and not any(map(_is_read, meanings.values())):
             extremes = bounds.rows(features.schema)
