@@ -1,7 +1,7 @@
 """The paper's experiments and others: suites, a resumable runner, and pages. Run from the folder of the repository.
 
-========================  =====================================================================
-`suites`                  the experiments as lists of cells
+========================  =======================================================================================
+`suites`                  the experiments as lists of cells; each folder has the scenarios of its suites
 `methods`                 the methods by name: detectors, variants of DPLAN, others to compare with
 `data`                    the data behind a scenario id, and tables of other collections
 `cells`                   running and evaluating one cell
@@ -17,7 +17,7 @@
 `adgym`, `unknown`        few labels on published splits; anomalies of unknown classes
 `discovery`               simulated reviews
 `ensemble`                what the parts of DPLANEnsemble are worth
-========================  =====================================================================
+========================  =======================================================================================
 
 The journals of the results in the docs are in the folder ``results``.
 """

@@ -19,19 +19,20 @@ suite               what it repeats
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dplan.datasets.registry import CATALOG, scenario_id, scenarios
+from dplan.datasets.registry import CATALOG, scenario_id
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from experiments.cells import Cell
 
-__all__ = ["SUITES", "Plan", "Suite", "cells_of"]
+__all__ = ["SUITES", "Plan", "Point", "Suite", "cells_of", "check_names"]
 
 PAPER_DATASETS = tuple(name for name, source in CATALOG.items() if source.page)
 EMBEDDED = tuple(name for name in CATALOG if name not in PAPER_DATASETS)  # what comes with the package
@@ -42,7 +43,8 @@ _LEARNING = ("DPLAN", "DevNet", "DeepSAD", "DUA")
 class Point(NamedTuple):
     """A scenario with parameters on which a suite evaluates every method.
 
-    `parameters` follow from the suite and `x`; `changed` differ from those of the suite.
+    `parameters` follow from the suite and `x`; `changed` differ from those of the suite. `seeds` are those that the
+    scenario exists for, if not all.
     """
 
     scenario: str
@@ -50,18 +52,24 @@ class Point(NamedTuple):
     parameters: Mapping[str, Any] = {}
     changed: Mapping[str, Any] = {}
     labels: int | None = None
+    seeds: tuple[int, ...] | None = None
 
 
 class Suite(NamedTuple):
-    """Defaults of a suite."""
+    """Defaults of a suite; the module ``points`` of its folder lists its scenarios."""
 
     title: str
     methods: tuple[str, ...]
+    folder: str = "paper"
     accepts_methods: bool = True  # whether other methods can be chosen
     alone: bool = False  # whether its cells run one after another, for timing
-    of_the_paper: bool = True  # others are resampled for every seed
     labels: tuple[int, ...] = ()  # numbers of labelled rows; empty if the scenario determines it
     seeds: range = range(10)
+
+    @property
+    def of_the_paper(self) -> bool:
+        """Whether the paper has it; the others are resampled for every seed."""
+        return self.folder == "paper"
 
 
 _TABLE_2 = ("DPLAN", "DevNet", "DeepSAD", "REPEN", "IForest", "DUA")
@@ -91,14 +99,14 @@ SUITES = {
     "adgym": Suite(
         "ADGym's published splits",
         (*_DETECTORS, "CatBoost", "GaussianNB"),
-        of_the_paper=False,
+        folder="adgym",
         labels=(5, 10, 20),
         seeds=range(1, 4),
     ),
     "unknown": Suite(
         "Anomalies of unknown classes",
         (*_DETECTORS, "Explorers", "CatBoost"),
-        of_the_paper=False,
+        folder="unknown",
         labels=(5, 15, 30),
     ),
     "discovery": Suite(
@@ -113,7 +121,7 @@ SUITES = {
             "AADForest",
             "PineForest",
         ),
-        of_the_paper=False,
+        folder="discovery",
     ),
 }
 PAPER_SUITES = tuple(name for name, suite in SUITES.items() if suite.of_the_paper)
@@ -166,15 +174,19 @@ class Plan:
         # This takes a while, and `--help` needs the names of suites alone.
         from experiments.methods import method_names
 
-        _check("suite", self.suites, SUITES)
-        _check("method", (*self.methods, *self.parameters), method_names())
-        _check("protocol", self.protocols, ("fixed", "resampled"))
+        check_names("suite", self.suites, SUITES)
+        check_names("method", (*self.methods, *self.parameters), method_names())
+        check_names("protocol", self.protocols, ("fixed", "resampled"))
         if self.runs is not None and self.runs < 1:
             raise ValueError(f"runs must be at least 1, not {self.runs}")
         if any(count < 1 for count in self.labels):
             raise ValueError(f"labels must be at least 1, not {min(self.labels)}")
         if any(count < 1 for count in self.per_refit):
             raise ValueError(f"per_refit must be at least 1, not {min(self.per_refit)}")
+
+    def labels_of(self, suite: str) -> tuple[int, ...]:
+        """Return the numbers of labelled rows of a suite."""
+        return self.labels or SUITES[suite].labels[: 1 if self.quick else None]
 
     def seeds(self, suite: str) -> range:
         """Return the seeds of a suite."""
@@ -206,11 +218,10 @@ def cells_of(plan: Plan, home: Path | None = None) -> list[Cell]:
         suite = SUITES[name]
         methods = plan.methods if plan.methods and suite.accepts_methods else suite.methods
         protocols = plan.protocols if suite.of_the_paper else ("resampled",)
-        for point in _points(name, plan, home):
+        for point in import_module(f"experiments.{suite.folder}.points").points(name, plan, home):
             dataset = _dataset_name(name, point.scenario)
-            for protocol, seed, method in product(protocols, plan.seeds(name), methods):
-                if not _can_be_labelled(point, seed, home):
-                    continue
+            seeds = plan.seeds(name) if point.seeds is None else point.seeds
+            for protocol, seed, method in product(protocols, seeds, methods):
                 changed = {**plan.parameters.get(method, {}), **point.changed}
                 cells.append(
                     Cell(
@@ -238,105 +249,8 @@ def _dataset_name(suite: str, id: str) -> str:
     return known if SUITES[suite].of_the_paper or source not in EMBEDDED else f"{known} (mini)"
 
 
-def _can_be_labelled(point: Point, seed: int, home: Path | None) -> bool:
-    """Return whether an ADBench table has enough anomalies; ADGym leaves it out otherwise."""
-    from experiments.data import adgym
-
-    collection, name = point.scenario.split("/")
-    if collection != "adgym" or point.labels is None:
-        return True
-    return adgym.n_labelled_at_most(name.removesuffix("-v1"), seed, home) >= point.labels
-
-
-def _points(suite: str, plan: Plan, home: Path | None) -> Iterator[Point]:
-    labels = plan.labels or SUITES[suite].labels[: 1 if plan.quick else None]
-    if suite == "adgym":
-        from experiments.data import adgym
-
-        there = adgym.tables(home)
-        _check("table", plan.datasets, there)
-        for name, count in product(plan.datasets or there, labels):
-            yield Point(f"adgym/{name}-v1", count, labels=count)
-    elif suite == "unknown":
-        for id, count in product(_unknown_ids(plan), labels):
-            yield Point(id, count, labels=count)
-    elif suite == "discovery":
-        verdicts = plan.verdicts or (50 if plan.quick else None)
-        changed = {"n_verdicts": verdicts} if verdicts else {}
-        for id, count in product(
-            _review_ids(plan, home), plan.per_refit or ((10,) if plan.quick else (10, 1))
-        ):
-            yield Point(id, count, changed=changed)
-    else:
-        yield from _paper_points(suite, plan)
-
-
-def _unknown_ids(plan: Plan) -> Iterator[str]:
-    """Yield the paper's scenarios with one known class, then the KEEL tables."""
-    from experiments.data import keel
-
-    _check("data set", plan.datasets, (*CATALOG, *keel.NAMES))
-    for name in plan.datasets or (EMBEDDED if plan.quick else (*PAPER_DATASETS, *keel.NAMES)):
-        yield from (f"keel/{name}-v1",) if name in keel.NAMES else scenarios("one-class", name)
-
-
-def _review_ids(plan: Plan, home: Path | None) -> Iterator[str]:
-    """Yield the tables of the folder, then the paper's data sets that are there, then the embedded data."""
-    from dplan.datasets import loading
-    from experiments.data import reviews
-
-    there = [] if plan.quick else reviews.tables(home)
-    _check("table or data set", plan.datasets, (*there, *CATALOG))
-    available = [name for name in PAPER_DATASETS if not plan.quick and loading.find(name, home) is not None]
-    for name in plan.datasets or (*there, *available, *EMBEDDED):
-        if name in there:
-            yield f"discovery/{name}-v1"
-        else:
-            yield from scenarios("one-class", name)[: 1 if plan.quick else None]
-
-
-def _paper_points(suite: str, plan: Plan) -> Iterator[Point]:
-    _check("data set", plan.datasets, CATALOG)
-    for dataset in plan.datasets or (EMBEDDED if plan.quick else PAPER_DATASETS):
-        if suite == "known-classes":
-            yield from _known_class_points(dataset)
-            continue
-        ids = scenarios("one-class", dataset)
-        if plan.quick and suite not in ("table2", "speed"):
-            ids = ids[:1]
-        for id in ids:
-            stem = id.removesuffix("-v1")
-            if suite == "pollution":
-                for percent in (2, 6, 12) if plan.quick else (2, 4, 6, 8, 10, 12):
-                    yield Point(f"{stem}-pollution{percent}-v1", percent)
-            elif suite == "steps":
-                if plan.quick:
-                    yield Point(id, changed={"n_steps": 40_000})
-                else:
-                    yield Point(id, parameters={"n_steps": 100_000})
-            elif suite == "subsample":
-                for size in (1, 1_000) if plan.quick else (1, 10, 100, 1_000):
-                    yield Point(id, size, {"subsample_size": size})
-            elif suite == "dimensions":
-                for units in (10, 40, 160) if plan.quick else (10, 20, 40, 80, 160, 320):
-                    yield Point(id, units, {"hidden_units": (units,)})
-            else:
-                yield Point(id)
-
-
-def _known_class_points(dataset: str) -> Iterator[Point]:
-    # Only UNSW-NB15 has more than two anomaly classes.
-    more = scenarios("more-classes", dataset)
-    for id in scenarios("one-class", dataset) if more else []:
-        yield Point(id, 1)
-        first = scenario_id(id).known[0]
-        for wider in more:
-            known = scenario_id(wider).known
-            if known[0] == first:
-                yield Point(wider, len(known))
-
-
-def _check(kind: str, names: Sequence[str], choices: Sequence[str] | Mapping[str, Any]) -> None:
+def check_names(kind: str, names: Sequence[str], choices: Sequence[str] | Mapping[str, Any]) -> None:
+    """Raise an error if a name is not among the choices."""
     for name in names:
         if name not in choices:
             raise ValueError(f"unknown {kind} {name!r}; choose from {', '.join(choices)}")
