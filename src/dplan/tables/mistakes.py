@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan.exceptions import CellError
-from dplan.tables.writing import neutralised
+from dplan.tables.writing import Output, neutralised
 
 __all__ = ["OnError", "Tolerated", "errors_file", "tolerated", "write_mistakes"]
 
@@ -104,7 +104,7 @@ def errors_file(output: Path) -> Path:
     >>> errors_file(Path("scored.parquet")).name
     'scored.errors.csv'
     """
-    return output.with_name(f"{output.stem or output.name}.errors.csv")
+    return Output(output).errors
 
 
 def write_mistakes(mistakes: pl.DataFrame, path: Path) -> None:

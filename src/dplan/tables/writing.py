@@ -1,22 +1,27 @@
-"""Write scored tables: formats, folders of Parquet files, and protection against spreadsheet formulas."""
+"""A table on its way out: where and how it is written, as one record, with protection against spreadsheet formulas."""
 
 from __future__ import annotations
 
 import io
 import re
 import shutil
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
 from dplan._version import __version__
 from dplan.persistence.atomic import replace_folder
+from dplan.persistence.claim import check_new, claimed
 from dplan.tables.chunks import Conventions
 from dplan.tables.decoding import uncompressed_name
+from dplan.tables.input import Input
 
 __all__ = [
     "DIGITS",
+    "Output",
     "check_folder",
     "check_types",
     "conventions_of_output",
@@ -42,6 +47,60 @@ _WRITTEN_BY = "dplan score"  # in the metadata of each Parquet file of an output
 # Spreadsheets ignore white space before a formula and treat full-width signs like ASCII ones.
 _FORMULA = r"^(?:[\t\r\n]|\s*[=+\-@＝＋－＠])"
 _NEGATIVE_NUMBER = r"^-[0-9]+(?:[.,][0-9]+)*(?:[eE][+-]?[0-9]+)?$"
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a command writes, and how; the pair of `Input`.
+
+    Attributes
+    ----------
+    path : pathlib.Path or None
+        The file or folder; None for standard output.
+    format : {"csv", "tsv", "jsonl", "parquet", "arrow", "folder"}
+        Format of a table; "folder" for one Parquet file per input file.
+    separator, decimal : str, optional
+        Separator and decimal sign of a CSV; by default those of the input.
+    overwrite : bool
+        Replace what exists; otherwise, that is an error.
+
+    Examples
+    --------
+    >>> Output(Path("scored.parquet")).errors.name
+    'scored.errors.csv'
+    """
+
+    path: Path | None
+    format: str = "csv"
+    separator: str | None = None
+    decimal: str | None = None
+    overwrite: bool = True
+
+    @property
+    def file(self) -> Path:
+        """The file or folder, where standard output cannot be written to."""
+        if self.path is None:
+            raise ValueError("this cannot be written to standard output; name a file")
+        return self.path
+
+    @property
+    def errors(self) -> Path:
+        """The file for the rows that were left out, beside the output."""
+        return self.file.with_name(f"{self.file.stem or self.file.name}.errors.csv")
+
+    @contextmanager
+    def claimed(self, table: Input, *inputs: Path) -> Iterator[Path]:
+        """Claim the output of a table, before any work is done; yield it with symbolic links followed.
+
+        Neither the table nor the other inputs may be overwritten, and without `overwrite` nothing may be.
+        """
+        table.check_output(self.file)
+        every = [*inputs, *table.files()]
+        with claimed(
+            self.file, every, folder=self.format == "folder", overwrite=self.overwrite
+        ) as target:
+            check_new(self.errors, self.overwrite)
+            yield target
 
 
 def format_of_output(path: Path) -> str:
