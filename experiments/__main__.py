@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dplan.cli._shared import DATA_HOME, FOLDER, INTERRUPTED, Commands, echo, examples, progress_bar
+from dplan.cli._options import FOLDER
+from dplan.cli._terminal import INTERRUPTED, Commands, echo, examples, progress_bar
 
 if TYPE_CHECKING:
     from experiments.runner import Progress
 
 __all__ = ["main"]
+
+DATA_HOME = "Folder with the data sets.  [default: $DPLAN_DATA_HOME, else the platform's cache folder]"
 
 _EXAMPLES = examples(
     "python -m experiments run --quick",

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import click
 
-from dplan.cli._shared import OUTPUT, echo, examples, say
+from dplan.cli._options import OUTPUT
+from dplan.cli._terminal import echo, examples, say
 
 
 @click.command(short_help="Print the longest line.", epilog=examples("dplan longest notes.txt"))

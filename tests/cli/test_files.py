@@ -13,7 +13,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from dplan.cli import _shared
+from dplan.cli import _terminal
 from dplan.tables import TableModel
 from tests.cli.test_tables import run
 from tests.tables.payments import payments
@@ -326,8 +326,8 @@ def test_each_stage_is_one_line_where_there_is_no_terminal(table, model_path, tm
 
 
 def test_percent_and_time_left_are_told(monkeypatch, capsys):
-    monkeypatch.setattr(_shared, "_SECONDS_BETWEEN_LINES", 0)
-    with _shared.progress_bar() as progress:
+    monkeypatch.setattr(_terminal, "_SECONDS_BETWEEN_LINES", 0)
+    with _terminal.progress_bar() as progress:
         progress("Scoring", 0, None)
         time.sleep(0.05)
         progress("Scoring", 1, 4)

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from dplan import DPLAN, DevNet, DPLANEnsemble, LogisticBaseline
-from dplan.cli import _shared
+from dplan.cli import _terminal
 from dplan.cli.main import main
 from dplan.persistence.claim import claimed
 from dplan.tables import TableModel
@@ -269,9 +269,9 @@ def test_ctrl_c_leaves_nothing_half_written(stage, csv, tmp_path):
 
 def test_a_bar_that_does_not_move_says_why(monkeypatch, capfd):
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
-    monkeypatch.setattr(_shared, "_COMPILING_SECONDS", 0)
+    monkeypatch.setattr(_terminal, "_COMPILING_SECONDS", 0)
     detector = DPLAN()
-    with _shared.training_progress(detector) as stage:
+    with _terminal.training_progress(detector) as stage:
         stage("training")
         shown = ""
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
-from dplan.cli._shared import progress_bar, training_progress
+from dplan.cli._terminal import progress_bar, training_progress
 from dplan.datasets import Task, scenario
 from dplan.detectors._registry import list_detectors
 from dplan.detectors.dplan import DPLAN

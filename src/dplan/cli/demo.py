@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from dplan.cli._shared import FOLDER, examples
+from dplan.cli._options import FOLDER
+from dplan.cli._terminal import examples
 
 
 @click.command(

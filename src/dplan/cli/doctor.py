@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dplan.cli._shared import echo, examples, stopwatch
+from dplan.cli._terminal import echo, examples, stopwatch
 
 if TYPE_CHECKING:
     from dplan.detectors._registry import Entry

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dplan.cli._shared import echo, examples
+from dplan.cli._terminal import echo, examples
 
 if TYPE_CHECKING:
     import polars as pl

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from dplan.cli._shared import MODEL, OUTPUT, examples, overwrite, say
+from dplan.cli._options import FILE, output
+from dplan.cli._terminal import examples, say
+
+if TYPE_CHECKING:
+    from dplan.tables.writing import Output
 
 
 @click.command(
     short_help="Export a model as an ONNX graph.",
     epilog=examples("dplan export fraud.dplan --onnx fraud.onnx"),
 )
-@click.argument("model", type=MODEL)
-@click.option("--onnx", "output", required=True, type=OUTPUT, help="ONNX file to write.")
-@overwrite
-def export(model: Path, output: Path, overwrite: bool) -> None:
+@click.argument("model", type=FILE)
+@output("ONNX file to write.", "--onnx")
+def export(model: Path, output: Output) -> None:
     """Export MODEL as one ONNX graph: preparation and detector.
 
     The inputs are "numbers" (float64: number, flag and date columns, dates as microseconds since 1970, missing values
@@ -26,10 +30,10 @@ def export(model: Path, output: Path, overwrite: bool) -> None:
     from dplan.tables.model import TableModel
     from dplan.tables.onnx import export_onnx
 
-    with claimed(output, [model], overwrite=overwrite):
+    with claimed(output.file, [model], overwrite=output.overwrite):
         loaded = TableModel.load(model)
-        export_onnx(loaded, output)
+        export_onnx(loaded, output.file)
     tensors = [column.tensor for column in loaded.preparation.columns_]
     n_texts = tensors.count("texts")
-    size = f"{output.stat().st_size / 1000:,.0f} kB"
-    say(f"Wrote {output} ({size}); inputs: {len(tensors) - n_texts} number and {n_texts} text columns.")
+    size = f"{output.file.stat().st_size / 1000:,.0f} kB"
+    say(f"Wrote {output.file} ({size}); inputs: {len(tensors) - n_texts} number and {n_texts} text columns.")

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dplan.cli import _reading
-from dplan.cli._shared import OUTPUT, TABLE, examples, overwrite, say, status, stopwatch, training_progress
+from dplan.cli import _options
+from dplan.cli._options import TABLE, name_of, repeated
+from dplan.cli._terminal import examples, keep_mistakes, say, status, stopwatch, training_progress
 
 if TYPE_CHECKING:
     from dplan.detectors._base import Detector
     from dplan.tables import TableModel
     from dplan.tables.mistakes import OnError
     from dplan.tables.words import Words
+    from dplan.tables.writing import Output
 
 
 @click.command(
@@ -29,12 +31,10 @@ if TYPE_CHECKING:
 )
 @click.argument("table", type=TABLE)
 @click.option("--label", required=True, metavar="COLUMN", help="Column that marks known anomalies.")
-@click.option("-o", "--output", required=True, type=OUTPUT, help="Model file to write.")
-@_reading.words
-@click.option("--drop", multiple=True, metavar="COLUMN", help="Column to ignore; may be repeated.")
-@click.option(
-    "--id", "ids", multiple=True, metavar="COLUMN", help="Column that identifies rows; may be repeated."
-)
+@_options.output("Model file to write.")
+@_options.words
+@repeated("--drop", "COLUMN", "Column to ignore")
+@_options.ids
 @click.option(
     "--detector",
     "name",
@@ -42,21 +42,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="Detector to train; `dplan detectors` lists them.",
 )
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Parameter of the detector; may be repeated.",
-)
-@_reading.seed
+@repeated("--set", "NAME=VALUE", "Parameter of the detector", "settings")
+@_options.seed
 @click.option(
     "--no-estimate", is_flag=True, help="Skip the estimate on held-out rows, which takes half of the time."
 )
-@click.option(
-    "--text", multiple=True, metavar="COLUMN", help="Column to read as text, such as codes; may be repeated."
-)
-@_reading.columns
+@_options.columns_and_text
 @click.option(
     "--sample",
     type=click.IntRange(1_000),
@@ -66,13 +57,12 @@ if TYPE_CHECKING:
     help="Train on at most N unlabelled rows and N checked normal rows, drawn from all of TABLE, and on all known "
     "anomalies.",
 )
-@_reading.on_error
-@_reading.options_and_format
-@overwrite
+@_options.on_error
+@_options.reading_or_stream
 def fit(
     table: Path,
     label: str,
-    output: Path,
+    output: Output,
     words: Words | None,
     drop: tuple[str, ...],
     ids: tuple[str, ...],
@@ -80,13 +70,10 @@ def fit(
     settings: tuple[str, ...],
     seed: int,
     no_estimate: bool,
-    text: tuple[str, ...],
-    columns: tuple[str, ...],
-    columns_file: Path | None,
-    reading: _reading.Reading,
+    columns: dict[str, dict[str, Any]],
     sample: int,
     on_error: OnError,
-    overwrite: bool,
+    reading: _options.Reading,
 ) -> None:
     """Train a model on TABLE.
 
@@ -97,19 +84,11 @@ def fit(
     anomalies and -1 for rows that were checked and are normal. First, some known anomalies are held out to estimate how
     high they rank; then the model is trained on all rows.
     """
-    from dplan.persistence.claim import check_new, claimed
     from dplan.tables import fit_table, from_table
-    from dplan.tables.mistakes import errors_file
 
     detector = create(name, settings, seed)
     given = reading.table(table)
-    given.check_output(output)
-    with (
-        claimed(output, given.files(), overwrite=overwrite),
-        nothing_written(),
-        stopwatch() as seconds,
-    ):
-        check_new(errors_file(output), overwrite)
+    with output.claimed(given), nothing_written(), stopwatch() as seconds:
         status(f"Reading {table}")
         labelled = from_table(
             given,
@@ -117,20 +96,20 @@ def fit(
             words=words,
             id=ids,
             drop=drop,
-            columns=_reading.given_columns(columns, columns_file, text),
+            columns=columns,
             sample=sample,
             seed=seed,
             on_error=on_error,
         )
-        _reading.keep_mistakes(labelled.mistakes, output, on_error)
+        keep_mistakes(labelled.mistakes, output, on_error)
         seconds_reading = seconds()
         with training_progress(detector) as stage:
             model = fit_table(labelled, detector, estimate=not no_estimate, seed=seed, stage=stage)
-        model.save(output)
+        model.save(output.file)
         if labelled.words is not None and labelled.labels is not None:
             say(f"Column {label}: {labelled.labels.matches()}.")
-        _print_summary("standard input" if str(table) == "-" else table.name, model, seconds_reading)
-        say(f"Wrote {output} ({output.stat().st_size / 1000:,.0f} kB) in {seconds():.1f} s.")
+        _print_summary(name_of(table), model, seconds_reading)
+        say(f"Wrote {output.file} ({output.file.stat().st_size / 1000:,.0f} kB) in {seconds():.1f} s.")
 
 
 @contextmanager

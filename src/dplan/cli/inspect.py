@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dplan.cli import _reading
-from dplan.cli._shared import TABLE, echo, examples
+from dplan.cli import _options
+from dplan.cli._options import TABLE, given, name_of
+from dplan.cli._terminal import echo, examples
 from dplan.text import printable
 
 if TYPE_CHECKING:
@@ -28,30 +29,26 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("file", type=TABLE)
-@_reading.columns
-@_reading.options_and_format
-def inspect(
-    file: Path,
-    columns: tuple[str, ...],
-    columns_file: Path | None,
-    reading: _reading.Reading,
-) -> None:
+@_options.columns
+@_options.reading_or_stream
+def inspect(file: Path, columns: dict[str, dict[str, Any]], reading: _options.Reading) -> None:
     """Show how dplan understands each column of a table, and why, before anything is trained.
 
     FILE is a table as in dplan fit, - for standard input, or a model file: then its detector, settings, training and
     columns are described. The options are for tables; fit takes the same ones.
     """
     if file.suffix == ".dplan" or not _is_table(file):
+        options = given("columns", "columns_file", "encoding", "missing", "query", "sheet", "form")
+        if options:
+            raise click.UsageError(f"{options}: only for tables, and {file.name} is not one")
         _describe_model(file)
         return
-    given = _reading.given_columns(columns, columns_file)
-    table, meanings = reading.table(file).read(given)
-    for name in given:
+    table, meanings = reading.table(file).read(columns)
+    for name in columns:
         if name not in table.columns:
             raise click.UsageError(f"--column {name}: the table has no such column")
     _print_table(table, meanings)
-    name = "standard input" if str(file) == "-" else file.name
-    echo(f"{name}: {table.height:,} rows, {table.width:,} columns.")
+    echo(f"{name_of(file)}: {table.height:,} rows, {table.width:,} columns.")
     doubtful = [name for name, meaning in meanings.items() if not meaning.sure]
     if doubtful:
         echo(f"Please check: {', '.join(doubtful)}. Overrule with --column NAME=KIND[,OPTION].")

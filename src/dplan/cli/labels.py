@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from dplan.cli import _reading
-from dplan.cli._shared import OUTPUT, echo, examples
-
-LOG = click.Path(exists=True, dir_okay=False, path_type=Path)
+from dplan.cli import _options
+from dplan.cli._options import FILE, OUTPUT
+from dplan.cli._terminal import echo, examples
 
 
 @click.group(short_help="Use the verdicts of a review.")
@@ -18,7 +17,7 @@ def labels() -> None:
 
 
 @labels.command(epilog=examples("dplan labels replay fraud.june.verdicts.jsonl"))
-@click.argument("log", type=LOG)
+@click.argument("log", type=FILE)
 def replay(log: Path) -> None:
     """Replay LOG and print what it adds up to."""
     from dplan.review.export import count_lines
@@ -26,15 +25,14 @@ def replay(log: Path) -> None:
 
     found = count_lines(read_log(log))
     rows = sum(found.labels.values())
-    echo(f"{log.name}: {rows:,} rows with a verdict; {found.given:,} verdicts given, "
-         f"{found.changed:,} replaced, {found.undone:,} undone.")  # fmt: skip
+    echo(
+        f"{log.name}: {rows:,} rows with a verdict; {found.given:,} verdicts given, {found.changed:,} replaced, "
+        f"{found.undone:,} undone."
+    )
     if found.labels:
         echo("Labels: " + ", ".join(f"{n:,} {name}" for name, n in found.labels.items()) + ".")
-        echo(
-            "Reviewers: "
-            + ", ".join(f"{name or 'unknown'} ({n:,})" for name, n in found.reviewers.items())
-            + "."
-        )
+        reviewers = (f"{name or 'unknown'} ({n:,})" for name, n in found.reviewers.items())
+        echo(f"Reviewers: {', '.join(reviewers)}.")
     echo(f"Opened {found.sessions:,} times; the detector learned {found.refits:,} times.")
 
 
@@ -44,14 +42,14 @@ def replay(log: Path) -> None:
         "dplan fit june-labels.csv --label verdict --anomaly anomaly --id payment_id -o fraud-2.dplan",
     )
 )
-@click.argument("log", type=LOG)
-@click.argument("table", type=LOG)
+@click.argument("log", type=FILE)
+@click.argument("table", type=FILE)
 @click.option(
     "-o", "--output", required=True, type=OUTPUT, help="CSV, TSV, JSON lines or Parquet file to write."
 )
 @click.option("--only-reviewed", is_flag=True, help="Leave out rows without a verdict.")
-@_reading.options
-def export(log: Path, table: Path, output: Path, only_reviewed: bool, reading: _reading.Reading) -> None:
+@_options.reading
+def export(log: Path, table: Path, output: Path, only_reviewed: bool, reading: _options.Reading) -> None:
     """Write TABLE with the verdicts of LOG in a column, which dplan fit and dplan update read."""
     from dplan.review.export import export_labels
     from dplan.review.log import read_log
@@ -71,7 +69,7 @@ def export(log: Path, table: Path, output: Path, only_reviewed: bool, reading: _
 
 
 @labels.command(epilog=examples("dplan labels merge anna.jsonl ben.jsonl -o both.jsonl"))
-@click.argument("logs", nargs=-1, required=True, type=LOG)
+@click.argument("logs", nargs=-1, required=True, type=FILE)
 @click.option("-o", "--output", required=True, type=OUTPUT, help="Log to write; it must not exist.")
 def merge(logs: tuple[Path, ...], output: Path) -> None:
     """Merge LOGS of the same table into one, by time; a later verdict about a row counts."""

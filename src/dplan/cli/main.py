@@ -9,7 +9,7 @@ from importlib import import_module
 import click
 
 from dplan._version import __version__
-from dplan.cli._shared import Commands
+from dplan.cli._terminal import Commands
 
 COMMANDS = [
     "demo",

@@ -5,19 +5,27 @@ from __future__ import annotations
 import getpass
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from dplan.cli import _reading
-from dplan.cli._shared import OUTPUT, echo, examples, progress_bar, stopwatch
+from dplan.cli import _options
+from dplan.cli._options import FILE, OUTPUT, count, given, grouped, repeated
+from dplan.cli._terminal import echo, examples, progress_bar, stopwatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dplan.review.table import TableFile
+    from dplan.tables.model import TableModel
 
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+class Simulation(NamedTuple):
+    """A review without a person: the column that answers, its words for anomalies, and when to stop."""
+
+    simulate: str | None
+    anomaly: tuple[str, ...]
+    verdicts: int
 
 
 @click.command(
@@ -29,52 +37,49 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     ),
 )
 @click.argument("files", nargs=-1, required=True, type=FILE, metavar="[MODEL] TABLE")
-@click.option(
-    "--id", "ids", multiple=True, metavar="COLUMN", help="Column that identifies rows; may be repeated."
+@_options.ids
+@repeated("--drop", "COLUMN", "Column to ignore, without MODEL")
+@grouped(
+    "files_out",
+    dict,
+    click.option(
+        "--log",
+        type=OUTPUT,
+        help="Log of verdicts, continued if it exists.  [default: beside MODEL or TABLE]",
+    ),
+    click.option("--model-out", type=OUTPUT, help="Updated model.  [default: MODEL or TABLE with -reviewed]"),
+    click.option("--labels-out", type=OUTPUT, help="Write TABLE with a column of verdicts here at the end."),
 )
-@click.option(
-    "--drop", multiple=True, metavar="COLUMN", help="Column to ignore, without MODEL; may be repeated."
+@count("--every", 10, "Verdicts between two refits.", lowest=0)
+@grouped(
+    "page",
+    dict,
+    click.option("--who", default="", help="Name of the reviewer in the log.  [default: your login name]"),
+    click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on."),
+    click.option(
+        "--port", default=0, type=click.IntRange(0, 65535), help="Port to listen on.  [default: any free one]"
+    ),
+    click.option("--no-browser", is_flag=True, help="Only print the link."),
 )
-@click.option(
-    "--log", type=OUTPUT, help="Log of verdicts, continued if it exists.  [default: beside MODEL or TABLE]"
+@grouped(
+    "simulation",
+    Simulation,
+    click.option("--simulate", metavar="LABEL", help="Let the column LABEL answer instead of a person."),
+    repeated("--anomaly", "VALUE", "With --simulate: label of anomalies"),
+    count("--verdicts", 100, "With --simulate: how many."),
 )
-@click.option("--model-out", type=OUTPUT, help="Updated model.  [default: MODEL or TABLE with -reviewed]")
-@click.option("--labels-out", type=OUTPUT, help="Write TABLE with a column of verdicts here at the end.")
-@click.option(
-    "--every", default=10, show_default=True, type=click.IntRange(0), help="Verdicts between two refits."
-)
-@click.option("--who", default="", help="Name of the reviewer in the log.  [default: your login name]")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port", default=0, type=click.IntRange(0, 65535), help="Port to listen on.  [default: any free one]"
-)
-@click.option("--no-browser", is_flag=True, help="Only print the link.")
-@click.option("--simulate", metavar="LABEL", help="Let the column LABEL answer instead of a person.")
-@click.option(
-    "--anomaly", multiple=True, metavar="VALUE", help="With --simulate: label of anomalies; may be repeated."
-)
-@click.option(
-    "--verdicts", default=100, show_default=True, type=click.IntRange(1), help="With --simulate: how many."
-)
-@_reading.seed
-@_reading.options
+@_options.seed
+@_options.reading
 def review(
     files: tuple[Path, ...],
     ids: tuple[str, ...],
     drop: tuple[str, ...],
-    log: Path | None,
-    model_out: Path | None,
-    labels_out: Path | None,
+    files_out: dict[str, Any],
     every: int,
-    who: str,
-    host: str,
-    port: int,
-    no_browser: bool,
-    simulate: str | None,
-    anomaly: tuple[str, ...],
-    verdicts: int,
+    page: dict[str, Any],
+    simulation: Simulation,
     seed: int,
-    reading: _reading.Reading,
+    reading: _options.Reading,
 ) -> None:
     """Review the most suspicious rows of TABLE on a local page, and let the detector learn from the verdicts.
 
@@ -88,54 +93,54 @@ def review(
     model, path = (files[0], files[1]) if len(files) == 2 else (None, files[0])
     if drop and model is not None:
         raise click.UsageError("--drop is for a review without MODEL")
-    if not who:
-        with suppress(KeyError, OSError, ImportError):  # no such user, as in some containers
-            who = getpass.getuser()
-    if simulate is not None:
-        _simulate(
-            _table(path, ids, model, reading),
-            model,
-            log,
-            labels_out,
-            model_out,
-            simulate,
-            anomaly,
-            verdicts,
-            every,
-            [*drop, simulate],
-            seed,
-        )
+    if simulation.simulate is not None:
+        if options := given("who", "host", "port", "no_browser"):
+            raise click.UsageError(f"--simulate shows no page, so it cannot be combined with {options}")
+        table, loaded = _opened(path, ids, model, reading)
+        _simulate(table, model, loaded, simulation, files_out, every, drop, seed)
         return
+    if options := given("anomaly", "verdicts"):
+        raise click.UsageError(f"{options}: only with --simulate")
     # The process that scores starts at once: it and this one then import what they need at the same time.
     with stopwatch() as seconds, Worker() as worker:
+        table, _ = _opened(path, ids, model, reading)
         _serve(
-            _table(path, ids, model, reading), model, seconds, log=log, model_out=model_out,
-            labels_out=labels_out, refit_every=every, who=who, host=host, port=port, drop=drop, seed=seed,
-            browser=not no_browser, worker=worker,
-        )  # fmt: skip
+            table, model, seconds, **files_out, **page, refit_every=every, drop=drop, seed=seed, worker=worker
+        )
 
 
-def _table(path: Path, ids: tuple[str, ...], model: Path | None, reading: _reading.Reading) -> TableFile:
+def _opened(
+    path: Path, ids: tuple[str, ...], model: Path | None, reading: _options.Reading
+) -> tuple[TableFile, TableModel | None]:
     from dplan.review.table import as_file
     from dplan.tables.model import TableModel
 
     loaded = None if model is None else TableModel.load(model)
-    return as_file(reading.table(path, loaded), ids or None, loaded, path.parent)
+    return as_file(reading.table(path, loaded), ids or None, loaded, path.parent), loaded
 
 
 def _serve(
-    table: TableFile, model: Path | None, seconds: Callable[[], float], *, browser: bool, **options: object
+    table: TableFile,
+    model: Path | None,
+    seconds: Callable[[], float],
+    *,
+    no_browser: bool,
+    who: str,
+    **options: Any,
 ) -> None:
     try:
         from dplan.review.server import Review
     except ModuleNotFoundError as error:
         raise ImportError("dplan review needs more packages; run  pip install 'dplan-ad[review]'") from error
 
-    with Review(table, model, **options) as page:  # type: ignore[arg-type]
+    if not who:
+        with suppress(KeyError, OSError, ImportError):  # no such user, as in some containers
+            who = getpass.getuser()
+    with Review(table, model, who=who, **options) as page:
         page.start()
         echo(f"Review page: {page.url}")
         echo(f"Verdicts are saved to {page.log}.")
-        if browser:
+        if not no_browser:
             page.show()
         page.wait_until_opened()
         current = page.session.round
@@ -159,14 +164,11 @@ def _serve(
 def _simulate(
     table: TableFile,
     model: Path | None,
-    log: Path | None,
-    labels_out: Path | None,
-    model_out: Path | None,
-    label: str,
-    anomaly: tuple[str, ...],
-    n_verdicts: int,
+    loaded: TableModel | None,
+    simulation: Simulation,
+    files_out: dict[str, Any],
     every: int,
-    drop: list[str],
+    drop: tuple[str, ...],
     seed: int,
 ) -> None:
     from dplan.review.engine import Engine
@@ -174,20 +176,20 @@ def _simulate(
     from dplan.review.log import VerdictLog
     from dplan.review.session import Session
     from dplan.review.simulation import answers_of, simulate
-    from dplan.tables.model import TableModel
     from dplan.tables.words import Words, words_of
 
-    trained = None if model is None else TableModel.load(model)
-    words = Words(anomaly) if anomaly else words_of(trained)
+    label, anomaly, n_verdicts = simulation
+    assert label is not None
+    words = Words(anomaly) if anomaly else words_of(loaded)
     truth: list[str] = []
     for _, _, frame in table.chunks():
         if label not in frame.columns:
             raise ValueError(f"{table.path.name} has no column {label!r}")
         truth += answers_of(frame[label], words)
-    path = log or default_log(table.path, model)
-    target = model_out or default_model(table.path, model)
+    path = files_out["log"] or default_log(table.path, model)
+    target = files_out["model_out"] or default_model(table.path, model)
     with stopwatch() as seconds, VerdictLog(path) as verdicts, progress_bar() as bar:
-        engine = Engine(table, model, drop=drop, seed=seed)
+        engine = Engine(table, loaded, drop=[*drop, label], seed=seed)
         session = Session(
             engine,
             verdicts,
@@ -206,6 +208,6 @@ def _simulate(
                 without = sum(bool(truth[other]) for other in base[:done])
                 echo(f"{done:>5} verdicts: {found} anomalies found; without feedback {without}.")
         echo(f"Wrote {path} and {target.name if target.exists() else 'no model'} in {seconds():.1f} s.")
-        if labels_out is not None:
-            export_labels(verdicts.records, table, labels_out)
-            echo(f"Wrote {labels_out}.")
+        if (labels := files_out["labels_out"]) is not None:
+            export_labels(verdicts.records, table, labels)
+            echo(f"Wrote {labels}.")

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
-from dplan.cli._shared import echo, examples
-
-
-def _limit(name: str, default: int, help: str) -> Callable[[Any], Any]:
-    return click.option(name, default=default, show_default=True, type=click.IntRange(1), help=help)
+from dplan.cli._options import FILE, count
+from dplan.cli._terminal import echo, examples
 
 
 @click.command(
@@ -28,18 +23,16 @@ def _limit(name: str, default: int, help: str) -> Callable[[Any], Any]:
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for the network."
 )
-@click.option(
-    "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="Port; 0 for a free one."
-)
+@count("--port", 8000, "Port; 0 for a free one.", lowest=0, highest=65535)
 @click.option(
     "--token-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FILE,
     help="File with the bearer token that requests must send.  [default: $DPLAN_TOKEN, or no token]",
 )
-@_limit("--max-body", 16, "Megabytes of a request.")
-@_limit("--max-rows", 10_000, "Rows of a request to score.")
-@_limit("--max-explained", 100, "Rows of a request to explain.")
-@_limit("--max-waiting", 50_000, "Rows that may wait to be scored; further requests get the status 503.")
+@count("--max-body", 16, "Megabytes of a request.")
+@count("--max-rows", 10_000, "Rows of a request to score.")
+@count("--max-explained", 100, "Rows of a request to explain.")
+@count("--max-waiting", 50_000, "Rows that may wait to be scored; further requests get the status 503.")
 @click.option(
     "--timeout",
     default=30.0,

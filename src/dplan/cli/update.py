@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from dplan.cli import _reading
-from dplan.cli._shared import MODEL, OUTPUT, TABLE, examples, overwrite, say, status, stopwatch
+from dplan.cli import _options
+from dplan.cli._options import FILE, TABLE, name_of
+from dplan.cli._terminal import examples, keep_mistakes, say, status, stopwatch, warn_of_useless
 
 if TYPE_CHECKING:
     from dplan.tables import Input, Judged, LabelledTable, TableModel
     from dplan.tables.mistakes import OnError
     from dplan.tables.updating import Change
     from dplan.tables.words import Words
+    from dplan.tables.writing import Output
 
 
 @click.command(
@@ -26,31 +29,29 @@ if TYPE_CHECKING:
         "dplan update fraud.dplan june.csv --label verdict --anomaly 'card theft' -o fraud-june.dplan",
     ),
 )
-@click.argument("model", type=MODEL)
+@click.argument("model", type=FILE)
 @click.argument("table", type=TABLE)
 @click.option("--label", metavar="COLUMN", help="Column with the verdicts.  [default: as in dplan fit]")
-@_reading.words
-@click.option("-o", "--output", type=OUTPUT, help="Model file to write.  [default: replace MODEL]")
-@_reading.seed
+@_options.words
+@_options.output("Model file to write.  [default: replace MODEL]", required=False)
+@_options.seed
 @click.option(
     "--no-estimate",
     is_flag=True,
     help="Skip the estimate on held-out verdicts, which takes half of the time.",
 )
-@_reading.on_error
-@_reading.options_and_format
-@overwrite
+@_options.on_error
+@_options.reading_or_stream
 def update(
     model: Path,
     table: Path,
     label: str | None,
     words: Words | None,
-    output: Path | None,
+    output: Output,
     seed: int,
     no_estimate: bool,
-    reading: _reading.Reading,
     on_error: OnError,
-    overwrite: bool,
+    reading: _options.Reading,
 ) -> None:
     """Continue training MODEL with the rows of TABLE.
 
@@ -59,19 +60,16 @@ def update(
     fit, unless --anomaly or --normal is given. Training also uses the rows stored in MODEL, so that it does not forget
     earlier verdicts; if a row comes back with another verdict, the later one wins.
     """
-    from dplan.persistence.claim import check_new, claimed
-    from dplan.tables.mistakes import errors_file
+    from dplan.persistence.claim import check_new
     from dplan.tables.model import TableModel
     from dplan.tables.review_queue import is_queue, read_queue
     from dplan.tables.updating import as_verdicts, changes, update_model
     from dplan.tables.words import described, listed
 
-    target = output or model
-    replaces = overwrite or target == model
-    given = reading.table(table)
-    given.check_output(target)
-    with claimed(target, given.files(), overwrite=replaces), stopwatch() as seconds:
-        check_new(errors_file(target), overwrite)
+    target = output.path or model
+    written = replace(output, path=target, overwrite=output.overwrite or target == model)
+    with written.claimed(reading.table(table)), stopwatch() as seconds:
+        check_new(written.errors, output.overwrite)
         status(f"Reading {table}")
         old = TableModel.load(model)
         given = reading.table(table, old)
@@ -80,14 +78,13 @@ def update(
             new = read_queue(old, table, label=label, words=words)
         else:
             new = _read_table(old, given, label, words, on_error)
-            _reading.keep_mistakes(new.mistakes, target, on_error)
+            keep_mistakes(new.mistakes, written, on_error)
         status("Training")
         updated = update_model(old, new, seed=seed)
         updated.save(target)
         rows = as_verdicts(old, new)
         counts = {name: int((rows.y == k).sum()) for k, name in enumerate(rows.classes)}
-        name = "standard input" if str(table) == "-" else table.name
-        say(f"{name}: {len(rows.y):,} rows: {described(counts, int((rows.y < 0).sum()))}.")
+        say(f"{name_of(table)}: {len(rows.y):,} rows: {described(counts, int((rows.y < 0).sum()))}.")
         summary = updated.summary
         say(f"The model now knows {described(summary.labels, summary.checked_normal)}.")
         if slips := summary.updates[-1]["slips"]:
@@ -131,7 +128,7 @@ def _read_table(
         say(f"Column {labelled.label}: {labelled.labels.matches()}.")
     with labelled.located():
         done = tolerated(labelled.features, model.prepare_with_report, on_error)
-    _reading.warn_of_useless(done.result[1].useless())
+    warn_of_useless(done.result[1].useless())
     return labelled.with_rows(done)
 
 

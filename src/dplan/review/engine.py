@@ -50,7 +50,7 @@ class Engine:
     ----------
     table : TableFile
         The table under review.
-    model : path or None
+    model : TableModel, path or None
         The model to begin with; None to begin without labels, with an isolation forest.
     drop : collection of str
         Columns to ignore if there is no model.
@@ -63,7 +63,7 @@ class Engine:
     def __init__(
         self,
         table: TableFile,
-        model: Path | None,
+        model: TableModel | Path | None,
         *,
         drop: Collection[str] = (),
         seed: int = 0,
@@ -82,7 +82,8 @@ class Engine:
     def base(self) -> TableModel:
         """The model to begin with."""
         if self._model is not None:
-            return TableModel.load(self._model)
+            given = self._model
+            return given if isinstance(given, TableModel) else TableModel.load(given)
         ids = self.table.ids
         frame, _ = self.table.input.read(aside=[*ids, *self._drop])
         features = frame.drop(dict.fromkeys([*ids, *self._drop]))

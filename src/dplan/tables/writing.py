@@ -96,9 +96,7 @@ class Output:
         """
         table.check_output(self.file)
         every = [*inputs, *table.files()]
-        with claimed(
-            self.file, every, folder=self.format == "folder", overwrite=self.overwrite
-        ) as target:
+        with claimed(self.file, every, folder=self.format == "folder", overwrite=self.overwrite) as target:
             check_new(self.errors, self.overwrite)
             yield target
 

@@ -1,4 +1,4 @@
-"""Shared by the commands: errors in one line, text that is safe to print, progress bars."""
+"""What the commands print: errors in one line, text that is safe, warnings, progress bars."""
 
 from __future__ import annotations
 
@@ -17,16 +17,11 @@ import click
 from dplan.text import printable
 
 if TYPE_CHECKING:
+    import polars as pl
     from rich.progress import Progress
 
     from dplan.detectors._base import Detector
-
-MODEL = click.Path(exists=True, dir_okay=False, path_type=Path)
-TABLE = click.Path(path_type=Path)  # a file, a folder, a pattern or - for standard input
-OUTPUT = click.Path(path_type=Path)
-FOLDER = click.Path(file_okay=False, path_type=Path)
-
-DATA_HOME = "Folder with the data sets.  [default: $DPLAN_DATA_HOME, else the platform's cache folder]"
+    from dplan.tables.writing import Output
 
 INTERRUPTED, TERMINATED = 130, 143  # exit codes: 128 plus the number of the signal, as in shells
 
@@ -152,7 +147,32 @@ def status(text: str) -> None:
         echo(text, err=True)
 
 
-overwrite = click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
+def warn_of_useless(columns: Mapping[str, str]) -> None:
+    """Print a warning about columns that differ from the training table, or have no information for the model."""
+    if columns:
+        listed = [f"{name!r} ({reason})" for name, reason in list(columns.items())[:10]]
+        more = f" and {len(columns) - 10:,} more" if len(columns) > 10 else ""
+        echo(f"Warning: columns that differ from the training table: {', '.join(listed)}{more}.", err=True)
+
+
+def warn_of_mistakes(mistakes: Mapping[str, int], errors: Path | None) -> None:
+    """Print a warning about cells that could not be used."""
+    if mistakes:
+        listed = ", ".join(f"{name!r} ({n:,})" for name, n in list(mistakes.items())[:10])
+        done = "were treated as missing" if errors is None else f"were skipped with their rows; see {errors}"
+        echo(f"Warning: cells that cannot be used {done}: {listed}.", err=True)
+
+
+def keep_mistakes(mistakes: pl.DataFrame | None, output: Output, on_error: str) -> None:
+    """Warn of cells that could not be used, and write the rows that were skipped to a file beside the output."""
+    from dplan.tables.mistakes import write_mistakes
+
+    if mistakes is None or mistakes.height == 0:
+        return
+    errors = output.errors if on_error == "skip" else None
+    if errors is not None:
+        write_mistakes(mistakes, errors)
+    warn_of_mistakes(dict(mistakes.group_by("dplan_column", maintain_order=True).len().rows()), errors)
 
 
 def examples(*lines: str) -> str:
