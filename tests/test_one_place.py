@@ -33,6 +33,7 @@ IDEAS = {
     "what a model file says about the training": Idea(
         ("tables.summary",), r"\bsummary(\[|\.get\()|'(verdict_keys|known_names|label_values)'"
     ),
+    "what identifies a row": Idea(("tables.row_keys",), r"\bblake2b\b"),
     "whether a file has changed": Idea(("persistence.atomic",), r"\bst_mtime_ns\b"),
 }
 

@@ -59,7 +59,7 @@ def test_exported_labels_can_be_fitted_and_are_the_verdicts(log, folder, tmp_pat
     read = {".csv": pl.read_csv, ".parquet": pl.read_parquet, ".jsonl": read_json}
     table = read[suffix](output)
     expected = {
-        key.row[0]: record["class"] or record["verdict"]
+        key.ids[0]: record["class"] or record["verdict"]
         for key, record in Standing(read_log(log)).current.items()
         if record["verdict"] != "unsure"
     }
@@ -120,7 +120,7 @@ def test_merging_keeps_every_line_and_names_contradictions(tmp_path):
     assert "Contradiction: b is normal (Anna) and anomaly (Ben)." in text
     records = read_log(output)
     assert len(records) == 10
-    current = {key.row[0]: record["verdict"] for key, record in Standing(records).current.items()}
+    current = {key.ids[0]: record["verdict"] for key, record in Standing(records).current.items()}
     assert current == {"a": "normal", "b": "anomaly", "c": "unsure"}
     with pytest.raises(VerdictLogError, match="already exists"):
         merge_logs([records], output)

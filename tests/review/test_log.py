@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dplan.exceptions import VerdictLogError
-from dplan.review.log import Key, Standing, VerdictLog, read_log
+from dplan.review.log import Standing, VerdictLog, read_log
+from dplan.tables.row_keys import Key
 
 ROWS = ["a", "b", "c", "<script>", "\u202e", "line\nbreak"]
 
@@ -28,7 +29,7 @@ def undo(*numbers):
 
 
 def labels(verdicts):
-    return {key.row[0]: (record["verdict"], record["class"]) for key, record in verdicts.current.items()}
+    return {key.ids[0]: (record["verdict"], record["class"]) for key, record in verdicts.current.items()}
 
 
 operations = st.lists(

@@ -205,7 +205,7 @@ def test_after_a_find_its_near_duplicates_come_next_and_then_one_key_decides_the
     page.wait_for_function("name => document.querySelector('.row-id').innerText === name", arg=entries[last])
     press(page, "a")
     alike = review.session.group(next(iter(review.session.judged())))
-    assert shown(page) in {review.session.key(row).row[0] for row in alike}
+    assert shown(page) in {review.session.key(row).ids[0] for row in alike}
     press(page, "a")
     page.wait_for_selector("#group:visible")
 
@@ -223,7 +223,7 @@ def test_after_a_refit_the_next_row_comes_from_the_top(open_page, review):
     assert press(page, "n") == fourth
     assert shown(page) == fifth
     learned(page)
-    (top,) = review.session.key(review.session.queue()[0]).row
+    (top,) = review.session.key(review.session.queue()[0]).ids
     page.wait_for_function("top => document.querySelector('#queue .id').innerText === top", arg=top)
     assert press(page, "n") == fifth != top
     assert shown(page) == top

@@ -11,9 +11,11 @@ from dplan.exceptions import VerdictLogError
 from dplan.review import engine
 from dplan.review import table as table_rows
 from dplan.review.engine import POOL
+from dplan.review.export import export_labels
 from dplan.review.log import Standing, VerdictLog, read_log
 from dplan.review.session import Refused
 from dplan.review.simulation import simulate
+from dplan.review.table import TableFile
 from dplan.review.view import open_rows, queue_view, state_view, threshold_view
 from dplan.tables.input import Input
 from tests.tables.payments import payments
@@ -310,6 +312,29 @@ def test_rows_that_changed_lose_their_verdict_and_are_counted(open_session, fold
     assert again.unmatched == 1
     assert {2999 - row for row in again.judged()} == set(rows[1:])
     assert state_view(again)["unmatched"] == 1
+
+
+def test_a_spreadsheet_that_rewrites_ids_does_not_lose_verdicts(open_session, folder, fraud, tmp_path):
+    table = pl.read_csv(folder / "june.csv", infer_schema=False)
+    written = table.with_columns(payment=pl.col("payment").str.replace("j", "00"))
+    written.write_csv(tmp_path / "before.csv")
+    session = open_session(tmp_path / "before.csv")
+    rows = decide(session, 5, fraud)
+    session.log.close()
+    shorter = written.with_columns(payment=pl.col("payment").str.strip_chars_start("0") + ".0")
+    shorter.write_csv(tmp_path / "after.csv")
+    again = open_session(tmp_path / "after.csv")
+    assert again.unmatched == 0
+    assert sorted(again._rows.values()) == sorted(rows)
+    assert again.log.verdicts.current.keys() == {again.key(row) for row in rows}
+    done = export_labels(
+        again.log.records, TableFile(Input(tmp_path / "after.csv"), ("payment",)), tmp_path / "labels.csv"
+    )
+    assert (done.labelled, done.unmatched) == (5, 0)
+    changed = shorter.with_columns(amount=pl.lit("1"))
+    changed.write_csv(tmp_path / "changed.csv")
+    again.log.close()
+    assert open_session(tmp_path / "changed.csv").unmatched == 5
 
 
 def test_other_ids_than_the_log_has_are_refused(open_session, folder, tmp_path):

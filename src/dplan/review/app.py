@@ -83,7 +83,7 @@ class Pages:
                 **details,
                 "similar": similar,
                 "digest": key.digest,
-                "id": visible(", ".join(key.row), 80),
+                "id": visible(", ".join(key.ids), 80),
                 "judged": verdict_view(judged[row]) if row in judged else None,
             }
         )

@@ -15,6 +15,7 @@ from dplan.review.log import Record
 from dplan.review.rounds import Round
 from dplan.tables.evidence import Evidence
 from dplan.tables.model import TableModel
+from dplan.tables.row_keys import feature_keys
 from dplan.text import visible
 
 __all__ = ["row_details", "similar_rows"]
@@ -147,13 +148,10 @@ def _stored(model: TableModel, decision: str) -> tuple[Floats, list[str]]:
 
 def _distinct(rows: Floats, order: NDArray[np.int64]) -> list[int]:
     """Return the first few positions with different rows: a row may be stored in the model and judged here."""
-    seen: set[bytes] = set()
-    kept: list[int] = []
-    for i in order.tolist():
-        if rows[i].tobytes() not in seen and len(kept) < _SIMILAR:
-            seen.add(rows[i].tobytes())
-            kept.append(i)
-    return kept
+    first: dict[str, int] = {}
+    for i, key in zip(order.tolist(), feature_keys(rows[order]), strict=True):
+        first.setdefault(key, i)
+    return list(first.values())[:_SIMILAR]
 
 
 def _title(record: Record) -> str:

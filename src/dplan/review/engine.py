@@ -21,7 +21,7 @@ from dplan.detectors.iforest import IForest
 from dplan.exceptions import NoLabelsWarning
 from dplan.query import asking_order, blended, explored_share, trust
 from dplan.review.rounds import Progress, Round, likeness_of
-from dplan.review.table import TableFile, row_ids, rows_with_ids
+from dplan.review.table import TableFile
 from dplan.scoring.scorer import Batch, Best, Scored, Scorer, highest, together
 from dplan.scoring.threads import in_threads
 from dplan.tables.chunks import Chunk
@@ -29,7 +29,7 @@ from dplan.tables.fitting import fit_table
 from dplan.tables.labelled import LabelledTable
 from dplan.tables.labels import Judged
 from dplan.tables.model import TableModel
-from dplan.tables.row_keys import row_keys
+from dplan.tables.row_keys import find, row_ids, row_keys
 from dplan.tables.updating import copied, trained_with
 
 __all__ = ["POOL", "Engine"]
@@ -111,7 +111,7 @@ class Engine:
                 self._sample.add(scored, keys)
                 drawn = scored[highest(keys, _SAMPLE)]
                 finds.add(drawn, explorer.result().anomaly_score(drawn.prepared))
-                again.append(scored[rows_with_ids(scored.table, self.table.ids, int(scored.rows[0]), wanted)])
+                again.append(scored[find(scored.table, self.table.ids, int(scored.rows[0]), wanted)])
         assert top.scored is not None
         assert finds.scored is not None
         unseen = finds.scored[~np.isin(finds.scored.rows, top.scored.rows[:_EXPLORED])][:_EXPLORED]

@@ -13,8 +13,9 @@ import polars as pl
 from dplan.exceptions import VerdictLogError
 from dplan.persistence.atomic import atomic_write
 from dplan.persistence.claim import claimed
-from dplan.review.log import Key, Record, Standing, VerdictLog, label_of
-from dplan.review.table import TableFile, keys_of, rows_with_ids
+from dplan.review.log import Record, Standing, VerdictLog, label_of
+from dplan.review.table import TableFile
+from dplan.tables.row_keys import Key, find, keys_of
 from dplan.tables.writing import format_of_output, write_rows
 
 __all__ = [
@@ -187,11 +188,11 @@ def _labelled(
 ) -> list[str | None]:
     """Return the label of each row of a chunk."""
     found: list[str | None] = [None] * frame.height
-    places = rows_with_ids(frame, ids, first, {key.row for key in labels})
+    places = find(frame, ids, first, {key.ids for key in labels})
     if not places:
         return found
     rows, numbers = frame[places], [first + place for place in places]
-    keys = keys_of(rows, ids, columns, numbers)
+    keys = keys_of(rows, ids, columns, numbers, labels)
     for place, key in zip(places, keys, strict=True):
         if key in labels:
             matched.add(key)

@@ -16,12 +16,13 @@ import threading
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 from dplan.exceptions import VerdictLogError
 from dplan.persistence.appending import AppendedFile, whole_lines
+from dplan.tables.row_keys import Key
 
-__all__ = ["Decision", "Key", "Record", "Standing", "VerdictLog", "label_of", "read_log"]
+__all__ = ["Decision", "Record", "Standing", "VerdictLog", "label_of", "read_log"]
 
 Record = dict[str, Any]
 Decision = Literal["anomaly", "normal", "unsure"]
@@ -35,13 +36,6 @@ _FIELDS: dict[str, dict[str, Any]] = {
     "undo": {"of": list, "who": str, "window": str},
     "refit": {"round": int, "model": str, "seconds": _NUMBER, "upto": int},
 }  # fmt: skip
-
-
-class Key(NamedTuple):
-    """What identifies a row across sessions: the text of its ids, and a digest of its values."""
-
-    row: tuple[str, ...]
-    digest: str
 
 
 class Standing:

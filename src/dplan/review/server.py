@@ -152,7 +152,7 @@ class Review:
     def labels(self) -> dict[str, str]:
         """Return the label of each reviewed row, by its id."""
         current = self._verdicts.verdicts.current
-        return {", ".join(key.row): label_of(record) for key, record in current.items()}
+        return {", ".join(key.ids): label_of(record) for key, record in current.items()}
 
     def write_results(self) -> list[str]:
         """Write the labels, if asked for; return the files with results."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from dplan.exceptions import VerdictLogError
 from dplan.query import duplicates_first
-from dplan.review.log import Decision, Key, Record, Standing, VerdictLog, key_of, label_of
+from dplan.review.log import Decision, Record, Standing, VerdictLog, key_of, label_of
 from dplan.review.rounds import Round, RoundMaker
-from dplan.review.table import keys_of
+from dplan.tables.row_keys import Key, keys_of
 from dplan.tables.words import class_names, general_class
 
 __all__ = ["Refused", "Session"]
@@ -94,13 +94,13 @@ class Session:
                 f"{self.log.path} identifies rows by {used}; use the same ids, or another log (--log)"
             )
         judged = self.log.verdicts.current
-        opened = self.maker.open([key.row for key in judged], self._progress)
+        opened = self.maker.open([key.ids for key in judged], self._progress)
         self.base = opened
         if judged:
-            every = self._keys_at(opened, range(len(opened.rows)))
+            every = self._keys_at(opened, range(len(opened.rows)), judged)
             for key, row in zip(every, opened.rows.tolist(), strict=True):
                 if key in judged:
-                    self._rows[key] = row
+                    self._rows[key], self._keys[row] = row, key
         refits = [record for record in self.log.records if record["kind"] == "refit"]
         self.log.append(
             {
@@ -214,7 +214,7 @@ class Session:
                 records.append(
                     {
                         "kind": "verdict",
-                        "row": list(key.row),
+                        "row": list(key.ids),
                         "digest": key.digest,
                         "number": row,
                         "model": current.digest,
@@ -324,9 +324,9 @@ class Session:
         base = self.base or self._round
         return general_class(class_names(None if base is None else base.model))
 
-    def _keys_at(self, current: Round, places: Sequence[int]) -> list[Key]:
+    def _keys_at(self, current: Round, places: Sequence[int], known: Collection[Key] = ()) -> list[Key]:
         rows, ids = current.rows[list(places)].tolist(), self.maker.table.ids
-        return keys_of(current.pool[list(places)], ids, self._columns(current), rows)
+        return keys_of(current.pool[list(places)], ids, self._columns(current), rows, known)
 
     def _columns(self, current: Round) -> list[str]:
         """Return the columns that the digest of a row is about."""

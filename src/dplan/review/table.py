@@ -1,10 +1,8 @@
-"""The table under review: its rows in chunks, their ids and digests, and whether the file has changed."""
+"""The table under review: its rows in chunks, the columns that identify them, and whether the file has changed."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,13 +10,12 @@ from typing import Any
 import polars as pl
 
 from dplan.columns.frames import as_frame
-from dplan.review.log import Key
 from dplan.tables.chunks import CHUNK_ROWS, Chunk
 from dplan.tables.input import Input
 from dplan.tables.model import TableModel
 from dplan.text import shown
 
-__all__ = ["TableFile", "as_file", "keys_of", "row_ids", "rows_with_ids"]
+__all__ = ["TableFile", "as_file"]
 
 
 @dataclass(frozen=True)
@@ -100,52 +97,3 @@ def _ids(chosen: tuple[str, ...] | None, model: TableModel | None, table: Input)
         return ()
     _, _, first = next(TableFile(table).chunks(100))
     return wanted if all(name in first.columns for name in wanted) else ()
-
-
-def row_ids(table: pl.DataFrame, ids: Sequence[str], numbers: Iterable[int]) -> list[tuple[str, ...]]:
-    """Return the text of each row's ids or, without id columns, its number, counted from 1.
-
-    Examples
-    --------
-    >>> row_ids(pl.DataFrame({"a": [7, None]}), ["a"], [0, 1])
-    [('7',), ('',)]
-    >>> row_ids(pl.DataFrame({"a": [7, 8]}), [], [10, 11])
-    [('11',), ('12',)]
-    """
-    if not ids:
-        return [(str(number + 1),) for number in numbers]
-    return table.select(pl.col(list(ids)).cast(pl.String).fill_null("")).rows()
-
-
-def rows_with_ids(
-    table: pl.DataFrame, ids: Sequence[str], first: int, wanted: Collection[tuple[str, ...]]
-) -> list[int]:
-    """Return the positions of the rows whose ids are wanted.
-
-    Examples
-    --------
-    >>> rows_with_ids(pl.DataFrame({"a": [7, 8]}), ["a"], 0, {("8",)})
-    [1]
-    """
-    if not wanted:
-        return []
-    if not ids:
-        numbers = (int(row[0]) - 1 - first for row in wanted if len(row) == 1 and row[0].isdecimal())
-        return sorted(number for number in numbers if 0 <= number < table.height)
-    firsts = list({row[0] for row in wanted if len(row) == len(ids)})
-    near = table[ids[0]].cast(pl.String).fill_null("").is_in(firsts).arg_true().to_list()
-    return [i for i, found in zip(near, row_ids(table[near], ids, near), strict=True) if found in wanted]
-
-
-def keys_of(
-    table: pl.DataFrame, ids: Sequence[str], columns: Sequence[str], numbers: Sequence[int]
-) -> list[Key]:
-    """Return the keys of some rows: their ids, and a digest of these columns."""
-    names = sorted(columns)
-    rows, values = row_ids(table, ids, numbers), table.select(names).rows()
-    return [Key(row, _digest(names, found)) for row, found in zip(rows, values, strict=True)]
-
-
-def _digest(names: Sequence[str], values: Sequence[Any]) -> str:
-    text = json.dumps([list(names), list(values)], default=str)
-    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()

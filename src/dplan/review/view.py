@@ -126,7 +126,7 @@ def queue_view(session: Session, text: str = "") -> dict[str, Any]:
             {
                 "row": row,
                 "digest": key.digest,
-                "id": visible(", ".join(key.row), 80),
+                "id": visible(", ".join(key.ids), 80),
                 "score": round(float(current.scores[row]), 3),
                 "percentile": percentile,
                 "rank": rank,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import binascii
 import csv
-import hashlib
 import io
 import json
 import re
@@ -24,6 +23,7 @@ from dplan._kernels.perceptron import Floats
 from dplan.exceptions import CellError
 from dplan.tables.labels import Judged, LabelReader
 from dplan.tables.model import TableModel
+from dplan.tables.row_keys import digest_of
 from dplan.tables.words import Words, listed, words_of
 from dplan.text import shown
 
@@ -42,7 +42,7 @@ class RowCode:
     def __init__(self, model: TableModel) -> None:
         # A digest of how the model prepares rows, which updates do not change.
         state = json.dumps(model.preparation.to_state(), sort_keys=True, default=str)
-        self._digest = hashlib.blake2b(state.encode(), digest_size=_MODEL_BYTES).digest()
+        self._digest = bytes.fromhex(digest_of(state.encode(), _MODEL_BYTES))
         self._size = _KEY_BYTES + _MODEL_BYTES + 4 * int(model.detector.n_features_in_)
 
     def encode(self, key: str, row: Floats) -> str:

@@ -16,7 +16,7 @@ from dplan.tables.fitting import assemble, row_name
 from dplan.tables.labelled import LabelledTable
 from dplan.tables.labels import Judged
 from dplan.tables.model import TableModel
-from dplan.tables.row_keys import row_keys
+from dplan.tables.row_keys import feature_keys, row_keys
 
 __all__ = ["Change", "changes", "trained_with", "update_model"]
 
@@ -215,8 +215,8 @@ def _merge(model: TableModel, new: Judged, codes: NDArray[np.int64]) -> _Merged:
         return places[key] == place if key in last else key not in remembered
 
     taken = np.array([place for place in range(len(new.keys)) if counts(place)], dtype=np.int64)
-    verdict_rows = {row.tobytes() for row in (*rows[~dropped], *new.rows[codes != 0])}
-    background = np.array([row.tobytes() not in verdict_rows for row in model.background], dtype=bool)
+    verdict_rows = {*feature_keys(rows[~dropped]), *feature_keys(new.rows[codes != 0])}
+    background = np.array([key not in verdict_rows for key in feature_keys(model.background)], dtype=bool)
     if not background.any():
         background[:] = True
     sizes: dict[int, int] = {}
