@@ -1,8 +1,12 @@
 """The service against what `dplan score` says, in every protocol; limits, and errors that name the problem."""
 
 import json
+import resource
+import shutil
 import socket
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import polars as pl
 import pytest
@@ -333,3 +337,51 @@ def test_a_body_that_hides_its_length_is_limited_too(strict):
             pass
         answer = endless.recv(1000)
     assert answer.startswith(b"HTTP/1.1 413 ")
+
+
+def test_clients_that_do_not_finish_their_headers_are_sent_away(model_path, tmp_path):
+    half = b"POST /score HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
+    with Running(tmp_path, model_path, "--timeout", 5) as running, ExitStack() as stack:
+
+        def connect():
+            address = ("127.0.0.1", running.port)
+            return stack.enter_context(socket.create_connection(address, timeout=120))
+
+        second = connect()
+        second.sendall(b"GET /ping HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert second.recv(1000).startswith(b"HTTP/1.1 200 ")
+        stalled = [connect(), connect(), connect(), second]
+        for connection, sent in zip(stalled, (b"", b"\r\n", half, half), strict=True):
+            connection.sendall(sent)
+        for connection in stalled:
+            assert b"HTTP/1.1 408 " in connection.makefile("rb").read()
+
+
+def test_long_headers_are_refused(strict):
+    start = b"GET /ping HTTP/1.1\r\nHost: localhost\r\nX-Long: "
+    for length, status in ((60_000, b"200"), (70_000, b"431"), (5_000_000, b"431")):
+        with socket.create_connection(("127.0.0.1", strict.port), timeout=30) as connection:
+            try:
+                connection.sendall(start + b"a" * length + b"\r\nConnection: close\r\n\r\n")
+                answer = connection.recv(1000)
+            except ConnectionError:  # closed before all was sent
+                answer = b"HTTP/1.1 431 "
+            assert answer.startswith(b"HTTP/1.1 %b " % status)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits open files")
+def test_more_connections_than_files_may_be_open_leave_files_for_models(model_path, tmp_path):
+    folder = tmp_path / "models"
+    folder.mkdir()
+    shutil.copy(model_path, folder / "a.dplan")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (150, hard))
+    try:
+        running = Running(tmp_path, folder, "--timeout", 600)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with running, ExitStack() as stack:
+        for _ in range(200):
+            stack.enter_context(socket.create_connection(("127.0.0.1", running.port), timeout=30))
+        shutil.copy(model_path, folder / "b.dplan")
+        until(lambda: [e["model"] for e in running.log if e["event"] == "model loaded"] == ["a", "b"])

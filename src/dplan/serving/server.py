@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 
 import orjson
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from dplan.serving.app import Service
 from dplan.serving.metrics import log
@@ -22,6 +24,8 @@ __all__ = ["serve"]
 
 _GRACE_SECONDS = 30  # for requests under way when the server is told to stop
 _MAX_CONNECTIONS = 2_000
+_SPARE_FILES = 64  # of those that may be open: models are loaded, however many clients there are
+_MAX_HEADERS = 65_536  # bytes
 
 
 def serve(
@@ -60,15 +64,17 @@ def serve(
     if not local and token is None:
         log.warning("open to the network without a token", extra={"fields": {"host": host}})
     listening, url = listen(host, port)
+    most = _connections()
     config = uvicorn.Config(
         service.app,
+        http=_limited(limits.seconds, most),
         log_config=None,
         access_log=False,
         proxy_headers=False,
         server_header=False,
         ws="none",
         lifespan="on",
-        limit_concurrency=_MAX_CONNECTIONS,
+        limit_concurrency=most,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
     server = uvicorn.Server(config)
@@ -84,6 +90,86 @@ def serve(
             if not server.should_exit:
                 raise
     log.info("stopped")
+
+
+def _connections() -> int:
+    """Return how many connections may be open."""
+    if sys.platform == "win32":
+        return _MAX_CONNECTIONS
+    import resource
+
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MAX_CONNECTIONS if files < 0 else max(1, min(_MAX_CONNECTIONS, files - _SPARE_FILES))
+
+
+def _limited(seconds: float, most: int) -> type[asyncio.Protocol]:
+    """Return what handles a connection: uvicorn's protocol, with limits on headers, which it takes from anybody.
+
+    Parameters
+    ----------
+    seconds : float
+        Time to receive the headers of a request.
+    most : int
+        Connections; further ones are closed at once.
+    """
+
+    class Limited(HttpToolsProtocol):
+        in_headers = True
+        size = n_requests = 0
+        timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            if len(self.connections) > most:
+                transport.close()
+            else:
+                self.timer = self.loop.call_later(seconds, self.refuse, 408, "Request Timeout")
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self.stop_timer()
+            super().connection_lost(exc)
+
+        def data_received(self, data: bytes) -> None:
+            if not self.in_headers:
+                super().data_received(data)
+                return
+            if self.timer is None:
+                self.timer = self.loop.call_later(seconds, self.refuse, 408, "Request Timeout")
+            before, left = self.n_requests, _MAX_HEADERS - self.size
+            super().data_received(data[:left])
+            if self.transport.is_closing():
+                return
+            if self.n_requests > before:
+                if len(data) > left:
+                    super().data_received(data[left:])
+            elif len(data) > left:
+                self.refuse(431, "Request Header Fields Too Large")
+            else:
+                self.size += len(data)
+
+        def on_headers_complete(self) -> None:
+            self.stop_timer()
+            self.in_headers, self.size = False, 0
+            self.n_requests += 1
+            super().on_headers_complete()
+
+        def on_message_complete(self) -> None:
+            self.in_headers = True
+            super().on_message_complete()
+
+        def refuse(self, status: int, reason: str) -> None:
+            self.stop_timer()
+            body = orjson.dumps({"error": reason})
+            head = f"HTTP/1.1 {status} {reason}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+            self.transport.write(f"{head}Connection: close\r\n\r\n".encode() + body)
+            self.transport.close()
+
+        def stop_timer(self) -> None:
+            if self.timer is not None:
+                self.timer.cancel()
+                self.timer = None
+
+    return Limited
 
 
 class _JsonFormatter(logging.Formatter):
