@@ -234,7 +234,7 @@ def test_of_several_bad_cells_the_first_line_is_named(tmp_path):
         with pytest.raises(ValueError, match=message):
             from_table(written(*(mistakes[name] for name in columns)), "l")
     outcome = scored(*mistakes.values(), on_error="skip")
-    assert (outcome.rows, outcome.mistakes) == (8, {"a": 1, "b": 1, "d": 1, "e": 1})
+    assert (outcome.rows, outcome.bad_cells) == (8, {"a": 1, "b": 1, "d": 1, "e": 1})
     infinite = written((8, "6.5", "inf"), (5, "3.25", "-inf"))
     with pytest.raises(ValueError, match=r"^t\.csv, line 5, column 'b'"):
         fit_table(from_table(infinite, "l"), LogisticBaseline(), estimate=False)

@@ -113,10 +113,10 @@ def test_a_bad_cell_anywhere_is_found(on_error, tmp_path, monkeypatch):
     found = read(path, on_error=on_error)
     assert found.features["amount"].dtype == pl.Float64
     assert (7 in found.positions) == (on_error == "null")
-    assert found.features["amount"].null_count() == (found.mistakes.height if on_error == "null" else 0)
-    assert 8 in found.mistakes["dplan_row_number"]
-    assert set(found.mistakes["dplan_row_number"]) <= {8, 3_000, 3_001, 4_899}
-    assert set(found.mistakes["amount"]) == {"many"}
+    assert found.features["amount"].null_count() == (found.bad.height if on_error == "null" else 0)
+    assert 8 in found.bad["dplan_row_number"]
+    assert set(found.bad["dplan_row_number"]) <= {8, 3_000, 3_001, 4_899}
+    assert set(found.bad["amount"]) == {"many"}
     fit_table(found, IForest(random_state=0), estimate=False)
 
 

@@ -16,7 +16,7 @@ from click.core import ParameterSource
 if TYPE_CHECKING:
     from dplan.scoring import Scorer
     from dplan.tables import Input, TableModel
-    from dplan.tables.mistakes import OnError
+    from dplan.tables.bad_cells import OnError
     from dplan.tables.words import Words
     from dplan.tables.writing import Output
 

@@ -155,24 +155,24 @@ def warn_of_useless(columns: Mapping[str, str]) -> None:
         echo(f"Warning: columns that differ from the training table: {', '.join(listed)}{more}.", err=True)
 
 
-def warn_of_mistakes(mistakes: Mapping[str, int], errors: Path | None) -> None:
+def warn_of_bad_cells(bad: Mapping[str, int], errors: Path | None) -> None:
     """Print a warning about cells that could not be used."""
-    if mistakes:
-        listed = ", ".join(f"{name!r} ({n:,})" for name, n in list(mistakes.items())[:10])
+    if bad:
+        listed = ", ".join(f"{name!r} ({n:,})" for name, n in list(bad.items())[:10])
         done = "were treated as missing" if errors is None else f"were skipped with their rows; see {errors}"
         echo(f"Warning: cells that cannot be used {done}: {listed}.", err=True)
 
 
-def keep_mistakes(mistakes: pl.DataFrame | None, output: Output, on_error: str) -> None:
+def keep_bad_rows(bad: pl.DataFrame | None, output: Output, on_error: str) -> None:
     """Warn of cells that could not be used, and write the rows that were skipped to a file beside the output."""
-    from dplan.tables.mistakes import write_mistakes
+    from dplan.tables.bad_cells import write_bad_rows
 
-    if mistakes is None or mistakes.height == 0:
+    if bad is None or bad.height == 0:
         return
     errors = output.errors if on_error == "skip" else None
     if errors is not None:
-        write_mistakes(mistakes, errors)
-    warn_of_mistakes(dict(mistakes.group_by("dplan_column", maintain_order=True).len().rows()), errors)
+        write_bad_rows(bad, errors)
+    warn_of_bad_cells(dict(bad.group_by("dplan_column", maintain_order=True).len().rows()), errors)
 
 
 def examples(*lines: str) -> str:

@@ -12,12 +12,12 @@ import click
 
 from dplan.cli import _options
 from dplan.cli._options import TABLE, name_of, repeated
-from dplan.cli._terminal import examples, keep_mistakes, say, status, stopwatch, training_progress
+from dplan.cli._terminal import examples, keep_bad_rows, say, status, stopwatch, training_progress
 
 if TYPE_CHECKING:
     from dplan.detectors._base import Detector
     from dplan.tables import TableModel
-    from dplan.tables.mistakes import OnError
+    from dplan.tables.bad_cells import OnError
     from dplan.tables.words import Words
     from dplan.tables.writing import Output
 
@@ -101,7 +101,7 @@ def fit(
             seed=seed,
             on_error=on_error,
         )
-        keep_mistakes(labelled.mistakes, output, on_error)
+        keep_bad_rows(labelled.bad, output, on_error)
         seconds_reading = seconds()
         with training_progress(detector) as stage:
             model = fit_table(labelled, detector, estimate=not no_estimate, seed=seed, stage=stage)

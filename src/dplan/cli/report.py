@@ -10,7 +10,7 @@ import click
 
 from dplan.cli import _options
 from dplan.cli._options import FILE, TABLE, count, name_of, repeated
-from dplan.cli._terminal import examples, keep_mistakes, say, status, stopwatch, warn_of_useless
+from dplan.cli._terminal import examples, keep_bad_rows, say, status, stopwatch, warn_of_useless
 
 if TYPE_CHECKING:
     from dplan.tables.writing import Output
@@ -69,7 +69,7 @@ def report(
             skip_labelled=scoring.skip_labelled,
         )
         warn_of_useless(data.useless)
-        keep_mistakes(data.bad, output, scoring.on_error)
+        keep_bad_rows(data.bad, output, scoring.on_error)
         text = page(data, loaded, model_name=model.name, table_name=name_of(table))
         with atomic_write(output.file) as temporary:
             temporary.write_text(text, encoding="utf-8")

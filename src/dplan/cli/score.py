@@ -12,11 +12,11 @@ from dplan.cli import _options
 from dplan.cli._options import FILE, count, given
 from dplan.cli._terminal import (
     examples,
-    keep_mistakes,
+    keep_bad_rows,
     progress_bar,
     say,
     stopwatch,
-    warn_of_mistakes,
+    warn_of_bad_cells,
     warn_of_useless,
 )
 
@@ -111,7 +111,7 @@ def score(
             inputs=[model], chunk_rows=chunk_rows, n_jobs=jobs, overwrite=writing.overwrite, progress=progress,
         )  # fmt: skip
     warn_of_useless(outcome.differences)
-    warn_of_mistakes(outcome.mistakes, outcome.errors)
+    warn_of_bad_cells(outcome.bad_cells, outcome.errors)
     by = (
         f"scores of at least {outcome.threshold:.6g}"
         if outcome.threshold is not None
@@ -181,7 +181,7 @@ def _write_review(scorer: Scorer, table: Input, model: Path, output: Output, n_r
     with output.claimed(table, model), stopwatch() as seconds:
         queue = review_rows(scorer, table.chunks(), n_rows)
         write_queue(queue, review, separator=output.separator, decimal=output.decimal)
-        keep_mistakes(queue.bad, output, scorer.on_error)
+        keep_bad_rows(queue.bad, output, scorer.on_error)
         known = scorer.model.summary.classes
         rows = queue.rows
         say(

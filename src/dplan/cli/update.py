@@ -11,11 +11,11 @@ import click
 
 from dplan.cli import _options
 from dplan.cli._options import FILE, TABLE, name_of
-from dplan.cli._terminal import examples, keep_mistakes, say, status, stopwatch, warn_of_useless
+from dplan.cli._terminal import examples, keep_bad_rows, say, status, stopwatch, warn_of_useless
 
 if TYPE_CHECKING:
     from dplan.tables import Input, Judged, LabelledTable, TableModel
-    from dplan.tables.mistakes import OnError
+    from dplan.tables.bad_cells import OnError
     from dplan.tables.updating import Change
     from dplan.tables.words import Words
     from dplan.tables.writing import Output
@@ -78,7 +78,7 @@ def update(
             new = read_queue(old, table, label=label, words=words)
         else:
             new = _read_table(old, given, label, words, on_error)
-            keep_mistakes(new.mistakes, written, on_error)
+            keep_bad_rows(new.bad, written, on_error)
         status("Training")
         updated = update_model(old, new, seed=seed)
         updated.save(target)
@@ -107,7 +107,7 @@ def _read_table(
 ) -> LabelledTable:
     """Read new rows; words that were not given mean what they meant in training."""
     from dplan.tables import from_table
-    from dplan.tables.mistakes import tolerated
+    from dplan.tables.bad_cells import without_bad_cells
     from dplan.tables.words import words_of
 
     labelled = from_table(
@@ -127,7 +127,7 @@ def _read_table(
             )
         say(f"Column {labelled.label}: {labelled.labels.matches()}.")
     with labelled.located():
-        done = tolerated(labelled.features, model.prepare_with_report, on_error)
+        done = without_bad_cells(labelled.features, model.prepare_with_report, on_error)
     warn_of_useless(done.result[1].useless())
     return labelled.with_rows(done)
 

@@ -99,7 +99,7 @@ class ReportData:
     useless : dict
         Columns that differ clearly from the training table, with the reasons.
     bad : polars.DataFrame
-        Rows with cells that could not be used, as from `dplan.tables.mistakes.tolerated`.
+        Rows with cells that could not be used, as from `dplan.tables.bad_cells.without_bad_cells`.
     """
 
     scores: NDArray[np.float64] = field(repr=False)

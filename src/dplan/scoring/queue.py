@@ -38,7 +38,7 @@ class Queue:
     n_read : int
         The number of rows of the table.
     bad : polars.DataFrame
-        Rows with cells that could not be used, as from `dplan.tables.mistakes.tolerated`.
+        Rows with cells that could not be used, as from `dplan.tables.bad_cells.without_bad_cells`.
     conventions : Conventions, optional
         How the table is written, if it is a CSV.
     """

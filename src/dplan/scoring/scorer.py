@@ -19,7 +19,7 @@ from dplan._kernels.perceptron import Floats
 from dplan.columns.differences import TransformReport
 from dplan.columns.preparer import Cells
 from dplan.exceptions import CellError, NonFiniteScoreError
-from dplan.tables.mistakes import OnError, tolerated
+from dplan.tables.bad_cells import OnError, without_bad_cells
 from dplan.tables.model import TableModel
 from dplan.tables.reasons import Reason, joined
 from dplan.tables.words import has_verdict
@@ -86,7 +86,7 @@ class Scored:
     differences : TransformReport
         How they differ from the training rows.
     bad : polars.DataFrame
-        Rows with cells that could not be used, if there are any, as from `dplan.tables.mistakes.tolerated`.
+        Rows with cells that could not be used, if there are any, as from `dplan.tables.bad_cells.without_bad_cells`.
     """
 
     rows: NDArray[np.int64]
@@ -203,13 +203,13 @@ class Scorer:
         if without is not None and without.any():
             table, kept = table.filter(~without), kept[~without]
         try:
-            done = tolerated(table, self.model.prepare_with_report, self.on_error)
+            done = without_bad_cells(table, self.model.prepare_with_report, self.on_error)
         except CellError as error:
             places = [int(kept[row]) for row in (error.row, *error.rows)]
             raise CellError(
                 error.column, places[0], error.problem, rows.place(places[0]), tuple(places[1:])
             ) from None
-        bad = done.mistakes
+        bad = done.bad
         if bad.height:
             numbers = rows.first + kept[bad["dplan_row_number"].to_numpy() - 1] + 1
             bad = bad.with_columns(pl.Series("dplan_row_number", numbers))

@@ -29,9 +29,9 @@ from dplan.persistence.claim import check_new, claimed
 from dplan.scoring.parts import Part, Parts
 from dplan.scoring.scorer import Scorer, highest
 from dplan.scoring.threads import Run, in_threads
+from dplan.tables.bad_cells import errors_file, write_bad_rows
 from dplan.tables.chunks import CHUNK_ROWS, Conventions, n_chunks
 from dplan.tables.input import Input
-from dplan.tables.mistakes import errors_file, write_mistakes
 from dplan.tables.writing import (
     DIGITS,
     check_folder,
@@ -63,7 +63,7 @@ class Outcome:
         Chunks reused from an earlier run.
     differences : dict
         Columns that differ clearly from the training table, with the reasons.
-    mistakes : dict
+    bad_cells : dict
         Column → number of cells that could not be used.
     errors : path, optional
         The file with the rows that were left out because of them.
@@ -74,7 +74,7 @@ class Outcome:
     threshold: float | None
     resumed: int
     differences: dict[str, str]
-    mistakes: dict[str, int] = field(default_factory=dict)
+    bad_cells: dict[str, int] = field(default_factory=dict)
     errors: Path | None = None
 
 
@@ -163,14 +163,14 @@ def score_table(
             if output_format not in ("parquet", "arrow"):  # nobody reads sixteen digits
                 rows = rows.with_columns(pl.col("score").round_sig_figs(DIGITS))
             _write_output(rows.select(columns), output, output_format, written_as, folder)
-        mistakes, errors = _write_errors(files, parts, output, overwrite)
+        bad_cells, errors = _write_errors(files, parts, output, overwrite)
     n_rows, resumed = sum(part.scored for part in every), sum(part.resumed for part in every)
     differences = reduce(add, (part.report for part in every), TransformReport(0, {}, {})).differences()
     drift = reduce(add, (part.drift for part in every), Drift())
     for column, distance in scorer.model.reference.strong(drift).items():
         differences.setdefault(column, f"drift {distance:.2f}")
     threshold = None if alerts.budget else scorer.threshold
-    return Outcome(n_rows, n_alerts, threshold, resumed, differences, mistakes, errors)
+    return Outcome(n_rows, n_alerts, threshold, resumed, differences, bad_cells, errors)
 
 
 def _score_chunks(run: Run, table: Input, chunk_rows: int, progress: Progress) -> list[list[Part]]:
@@ -283,12 +283,12 @@ def _write_errors(
         target.unlink(missing_ok=True)  # of an earlier run
     if not found:
         return {}, None
-    mistakes = pl.concat(found, how="diagonal_relaxed")
+    bad = pl.concat(found, how="diagonal_relaxed")
     skipped = parts.scorer.on_error == "skip"
     if skipped and target is not None:
         with atomic_write(target) as temporary:
-            write_mistakes(mistakes, temporary)
-    counts = dict(mistakes.group_by("dplan_column", maintain_order=True).len().rows())
+            write_bad_rows(bad, temporary)
+    counts = dict(bad.group_by("dplan_column", maintain_order=True).len().rows())
     return counts, target if skipped else None
 
 

@@ -17,11 +17,11 @@ from dplan.columns import type_of
 from dplan.columns.column import Column
 from dplan.columns.deciding import Given
 from dplan.columns.frames import as_frame
+from dplan.tables.bad_cells import OnError, Usable
 from dplan.tables.chunks import MISSING
 from dplan.tables.decoding import AUTO
 from dplan.tables.input import Input, as_text
 from dplan.tables.labels import Labels, read
-from dplan.tables.mistakes import OnError, Tolerated
 from dplan.tables.sampling import read_sample
 from dplan.tables.words import NUMBERS, Words, listed
 
@@ -58,7 +58,7 @@ class LabelledTable:
         Rows and checked normal rows of the file, if these rows are a sample.
     extremes : polars.DataFrame, optional
         Rows that have the ranges and levels of the whole file, if these rows are a sample.
-    mistakes : polars.DataFrame, optional
+    bad : polars.DataFrame, optional
         Rows of the file with cells that cannot be used.
     """
 
@@ -75,7 +75,7 @@ class LabelledTable:
     n_rows: int | None = None
     n_normal: int | None = None
     extremes: pl.DataFrame | None = field(default=None, repr=False)
-    mistakes: pl.DataFrame | None = field(default=None, repr=False)
+    bad: pl.DataFrame | None = field(default=None, repr=False)
 
     def located(self) -> AbstractContextManager[None]:
         """Add the position in the file to errors about a cell."""
@@ -93,20 +93,20 @@ class LabelledTable:
         """Rows that were checked and are normal; of a sample, those of the whole file."""
         return int((self.y < 0).sum()) if self.n_normal is None else self.n_normal
 
-    def with_rows(self, done: Tolerated[Any]) -> LabelledTable:
+    def with_rows(self, done: Usable[Any]) -> LabelledTable:
         """Return the table with the rows and values that a step could use, and those that it could not."""
         assert self.positions is not None  # it comes from a file
-        mistakes, positions = done.mistakes, self.positions
-        if mistakes.height:
-            numbers = positions[mistakes["dplan_row_number"].to_numpy() - 1] + 1
-            mistakes = mistakes.with_columns(pl.Series("dplan_row_number", numbers))
+        bad, positions = done.bad, self.positions
+        if bad.height:
+            numbers = positions[bad["dplan_row_number"].to_numpy() - 1] + 1
+            bad = bad.with_columns(pl.Series("dplan_row_number", numbers))
         return replace(
             self,
             features=done.rows,
             y=self.y[done.kept],
             ids=self.ids[done.kept],
             positions=positions[done.kept],
-            mistakes=mistakes,
+            bad=bad,
         )
 
     def kinds(self) -> dict[str, list[str]]:
@@ -226,7 +226,7 @@ def from_table(
         more = {
             "input": table,
             "positions": drawn.positions,
-            "mistakes": drawn.mistakes,
+            "bad": drawn.bad,
             "meanings": used,
         }
         if drawn.extremes is not None:

@@ -22,9 +22,9 @@ from dplan.columns.conversion import check_values, for_each_column
 from dplan.columns.deciding import Given
 from dplan.columns.preparer import TablePreparer
 from dplan.columns.unused import Unused
+from dplan.tables.bad_cells import OnError, without_bad_cells
 from dplan.tables.chunks import CHUNK_ROWS, Chunk, concatenated
 from dplan.tables.input import Input
-from dplan.tables.mistakes import OnError, tolerated
 
 __all__ = ["SAMPLE_ROWS", "Sample", "read_sample"]
 
@@ -56,8 +56,8 @@ class Sample:
         Column → what it means, if it was text or is an id.
     extremes : polars.DataFrame, optional
         Feature values that have the ranges and the levels of the whole table; None if all rows were kept.
-    mistakes : polars.DataFrame
-        Rows that were drawn but have cells that cannot be used, as from `dplan.tables.mistakes.tolerated`.
+    bad : polars.DataFrame
+        Rows that were drawn but have cells that cannot be used, as from `dplan.tables.bad_cells.without_bad_cells`.
     """
 
     rows: pl.DataFrame
@@ -66,7 +66,7 @@ class Sample:
     n_in_groups: dict[int, int]
     meanings: dict[str, Column]
     extremes: pl.DataFrame | None
-    mistakes: pl.DataFrame
+    bad: pl.DataFrame
 
 
 def read_sample(
@@ -125,12 +125,12 @@ def read_sample(
             rows, meanings = table.decided(columns, given, aside)
         return Sample(rows, drawn, whole.n_seen, whole.n_in_groups, meanings, None, pl.DataFrame())
     with table.located(drawn):
-        done = tolerated(raw, typed, on_error)
+        done = without_bad_cells(raw, typed, on_error)
     (rows, meanings), positions = done.result, drawn[done.kept]
-    mistakes = done.mistakes
-    if mistakes.height:
-        numbers = drawn[mistakes["dplan_row_number"].to_numpy() - 1] + 1
-        mistakes = mistakes.with_columns(pl.Series("dplan_row_number", numbers))
+    bad = done.bad
+    if bad.height:
+        numbers = drawn[bad["dplan_row_number"].to_numpy() - 1] + 1
+        bad = bad.with_columns(pl.Series("dplan_row_number", numbers))
     extremes = None
     if not complete:
         meanings |= _counters(rows.drop(aside, strict=False), positions, given)
@@ -142,7 +142,7 @@ def read_sample(
             table.rewind()
             extremes = _extremes(read(), preparer, on_error)
     n_seen = whole.n_seen - (len(drawn) - len(positions))
-    return Sample(rows, positions, n_seen, whole.n_in_groups, meanings, extremes, mistakes)
+    return Sample(rows, positions, n_seen, whole.n_in_groups, meanings, extremes, bad)
 
 
 def _counters(rows: pl.DataFrame, positions: Positions, given: Given) -> dict[str, Column]:
@@ -277,7 +277,9 @@ def _extremes(read: Iterator[Chunk], preparer: TablePreparer, on_error: OnError)
         if frame.height == 0:
             continue
         with chunk.located():
-            done = tolerated(frame, lambda rows: preparer.transform_with_report(rows.select(names)), on_error)
+            done = without_bad_cells(
+                frame, lambda rows: preparer.transform_with_report(rows.select(names)), on_error
+            )
         frame, (X, report) = done.rows, done.result
         chosen: set[int] = set()
         lowest, highest = X.min(axis=0), X.max(axis=0)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dplan.exceptions import CellError
 from dplan.tables.writing import Output, neutralised
 
-__all__ = ["OnError", "Tolerated", "errors_file", "tolerated", "write_mistakes"]
+__all__ = ["OnError", "Usable", "errors_file", "without_bad_cells", "write_bad_rows"]
 
 OnError = Literal["fail", "skip", "null"]
 
@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Tolerated(Generic[Result]):
+class Usable(Generic[Result]):
     """What a step returned, and the rows that it could use.
 
     Attributes
@@ -33,21 +33,20 @@ class Tolerated(Generic[Result]):
         The rows that it was given in the end.
     kept : ndarray of int
         Their positions in the frame, from 0.
-    mistakes : polars.DataFrame
+    bad : polars.DataFrame
         The rows with cells that could not be used, if there are any, as text, after the columns ``dplan_row_number``
-        (from 1),
-        ``dplan_column`` and ``dplan_problem``.
+        (from 1), ``dplan_column`` and ``dplan_problem``.
     """
 
     result: Result
     rows: pl.DataFrame
     kept: NDArray[np.int64]
-    mistakes: pl.DataFrame
+    bad: pl.DataFrame
 
 
-def tolerated(
+def without_bad_cells(
     rows: pl.DataFrame, step: Callable[[pl.DataFrame], Result], on_error: OnError
-) -> Tolerated[Result]:
+) -> Usable[Result]:
     """Call a step with rows; as long as it raises a `CellError`, change the rows and call it again.
 
     Parameters
@@ -66,34 +65,30 @@ def tolerated(
     ...     if bad.any():
     ...         raise CellError("a", bad.arg_max(), "not a number", rows=tuple(bad.arg_true()))
     ...     return rows["a"].cast(pl.Int64).sum()
-    >>> done = tolerated(pl.DataFrame({"a": ["1", "x", "3"]}), total, "skip")
-    >>> done.result, done.kept.tolist(), done.mistakes.rows()
+    >>> done = without_bad_cells(pl.DataFrame({"a": ["1", "x", "3"]}), total, "skip")
+    >>> done.result, done.kept.tolist(), done.bad.rows()
     (4, [0, 2], [(2, 'a', 'not a number', 'x')])
     """
     kept = np.arange(rows.height)
-    mistakes: list[pl.DataFrame] = []
+    bad: list[pl.DataFrame] = []
     while True:
         try:
             result = step(rows)
         except CellError as error:
             if on_error == "fail":
                 raise
-            bad = np.zeros(rows.height, dtype=np.bool_)
-            bad[list(error.rows)] = True
-            mistakes.append(_described(rows.filter(bad), kept[bad], error.column, error.problem))
+            marked = np.zeros(rows.height, dtype=np.bool_)
+            marked[list(error.rows)] = True
+            bad.append(_described(rows.filter(marked), kept[marked], error.column, error.problem))
             if on_error == "skip":
-                rows, kept = rows.filter(~bad), kept[~bad]
+                rows, kept = rows.filter(~marked), kept[~marked]
             else:
                 rows = rows.with_columns(
-                    pl.when(~pl.Series(bad)).then(pl.col(error.column)).alias(error.column)
+                    pl.when(~pl.Series(marked)).then(pl.col(error.column)).alias(error.column)
                 )
         else:
-            found = (
-                pl.concat(mistakes).sort("dplan_row_number", maintain_order=True)
-                if mistakes
-                else pl.DataFrame()
-            )
-            return Tolerated(result, rows, kept, found)
+            found = pl.concat(bad).sort("dplan_row_number", maintain_order=True) if bad else pl.DataFrame()
+            return Usable(result, rows, kept, found)
 
 
 def errors_file(output: Path) -> Path:
@@ -107,9 +102,9 @@ def errors_file(output: Path) -> Path:
     return Output(output).errors
 
 
-def write_mistakes(mistakes: pl.DataFrame, path: Path) -> None:
+def write_bad_rows(bad: pl.DataFrame, path: Path) -> None:
     """Write the rows that were left out as CSV."""
-    neutralised(mistakes.lazy()).collect().write_csv(path)
+    neutralised(bad.lazy()).collect().write_csv(path)
 
 
 def _described(rows: pl.DataFrame, kept: NDArray[np.int64], column: str, problem: str) -> pl.DataFrame:
