@@ -34,6 +34,8 @@ IDEAS = {
         ("tables.summary",), r"\bsummary(\[|\.get\()|'(verdict_keys|known_names|label_values)'"
     ),
     "what identifies a row": Idea(("tables.row_keys",), r"\bblake2b\b"),
+    "the scores of a model": Idea(("tables.model",), r"\.detector\.anomaly_score\("),
+    "which scores are alerts": Idea(("tables.model",), r"[<>]=? \(?[\w.]*threshold\b"),
     "whether a file has changed": Idea(("persistence.atomic",), r"\bst_mtime_ns\b"),
 }
 

@@ -216,7 +216,7 @@ class Models:
         name.encode()  # a name that is not UTF-8 cannot be written to answers and metrics
         model = TableModel.load(content)
         rows = model.background[:_WARM_UP]
-        model.detector.anomaly_score(rows)
+        model.scores_of(rows)
         effects(model.detector, rows[:1], model.background)
         reader, observe = RequestReader(model, self._limits.rows), partial(self._observe, name)
         batcher = Batcher(reader, self._pool, self._limits.waiting, observe)

@@ -22,9 +22,9 @@ import orjson
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan._kernels.perceptron import Floats
 from dplan.columns.preparer import Cells
 from dplan.exceptions import CellError
+from dplan.scoring.scorer import Scorer
 from dplan.tables.chunks import Chunk
 from dplan.tables.input import Input
 from dplan.tables.model import TableModel
@@ -74,6 +74,8 @@ class RequestReader:
 
     Attributes
     ----------
+    scorer : Scorer
+        Scores what was read.
     decoder : msgspec.json.Decoder or None
         Parses records straight to the types that the model expects, in half of the time; it refuses all other JSON.
 
@@ -84,14 +86,14 @@ class RequestReader:
     >>> table = pl.DataFrame({"amount": [*range(100), 900, 950], "fraud": [0] * 100 + [1, 1]})
     >>> reader = RequestReader(fit_table(from_table(table, label="fraud"), LogisticBaseline()), max_rows=10)
     >>> one, two = reader.read([{"amount": 10}]), reader.read({"amount": [920, None]})
-    >>> reader.prepared([one, two]).shape
-    (3, 1)
+    >>> reader.together([one, two]).numbers.tolist()
+    [[10.0], [920.0], [nan]]
     >>> reader.read(reader.decoder.decode(b'[{"amount": 10}]')).numbers.tolist()
     [[10.0]]
     """
 
     def __init__(self, model: TableModel, max_rows: int) -> None:
-        self.model = model
+        self.model, self.scorer = model, Scorer(model)
         self.max_rows = max_rows
         self._numbers, self._texts = model.preparation.number_columns, model.preparation.text_columns
         dropped = [column.name for column in model.preparation.columns_ if not column.is_used]
@@ -144,11 +146,11 @@ class RequestReader:
         self.model.check_columns(table.columns)
         return _alone(Chunk(lambda: table, pieces[0].place), table.height)
 
-    def prepared(self, parts: Sequence[RequestRows]) -> Floats:
-        """Return the rows of several requests as features."""
+    def together(self, parts: Sequence[RequestRows]) -> Cells:
+        """Put together the rows of several requests."""
         numbers = parts[0].numbers if len(parts) == 1 else np.concatenate([rows.numbers for rows in parts])
         texts = [list(chain.from_iterable(rows.texts[j] for rows in parts)) for j in range(len(self._texts))]
-        return self.model.preparation.transform_cells(Cells(numbers, texts))
+        return Cells(numbers, texts)
 
     def _check_height(self, height: int) -> None:
         if height == 0:

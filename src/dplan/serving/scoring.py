@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
@@ -12,7 +12,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan.exceptions import CellError, NonFiniteScoreError
+from dplan.scoring import scorer
+from dplan.scoring.scorer import Batch, Scorer
 from dplan.serving.rows import RequestReader, RequestRows
+from dplan.tables.reasons import joined
 
 __all__ = ["INVALID", "Scored", "explain", "score"]
 
@@ -36,7 +39,7 @@ def score(reader: RequestReader, requests: Sequence[RequestRows]) -> list[Scored
     for place, rows in enumerate(requests):
         if rows.alone is not None:
             try:
-                results[place] = _alone(reader, rows)[0]
+                results[place] = _scored(reader.scorer, _alone(reader, rows))
             except INVALID as error:
                 results[place] = error
     places = [place for place, rows in enumerate(requests) if rows.alone is None]
@@ -44,7 +47,7 @@ def score(reader: RequestReader, requests: Sequence[RequestRows]) -> list[Scored
         parts = [requests[place] for place in places]
         ends = list(accumulate(rows.height for rows in parts))
         try:
-            found = _scored(reader, reader.model.detector.anomaly_score(reader.prepared(parts)))
+            found = _scored(reader.scorer, reader.scorer.score(reader.together(parts)))
         except (CellError, NonFiniteScoreError) as error:  # leave out the request with this row
             owner = bisect_right(ends, error.row)
             results[places.pop(owner)] = _renumbered(error, ends[owner] - parts[owner].height)
@@ -65,20 +68,18 @@ def score(reader: RequestReader, requests: Sequence[RequestRows]) -> list[Scored
 
 def explain(reader: RequestReader, rows: RequestRows) -> Scored:
     """Score the rows of one request and give the reasons for each row."""
-    found, table = _alone(reader, rows)
-    return replace(found, reasons=reader.model.reasons(table))
+    found = _alone(reader, rows)
+    return _scored(reader.scorer, found, list(map(joined, reader.scorer.explain(found))))
 
 
-def _alone(reader: RequestReader, rows: RequestRows) -> tuple[Scored, pl.DataFrame]:
-    """Score rows that cannot be put together with others; return their table too."""
+def _alone(reader: RequestReader, rows: RequestRows) -> scorer.Scored:
+    """Score rows that cannot be put together with others."""
     assert rows.alone is not None
-    table = rows.alone()
-    with rows.alone.located():
-        return _scored(reader, reader.model.score(table)), table
+    return reader.scorer.score(Batch(rows.alone(), rows.alone.place))
 
 
-def _scored(reader: RequestReader, scores: NDArray[np.float64]) -> Scored:
-    return Scored(scores, reader.model.percentile(scores), scores >= reader.model.threshold)
+def _scored(by: Scorer, found: scorer.Scored, reasons: list[str] | None = None) -> Scored:
+    return Scored(found.score, found.percentile, by.is_alert(found.score), reasons)
 
 
 def _renumbered(error: CellError | NonFiniteScoreError, before: int) -> Exception:

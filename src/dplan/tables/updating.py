@@ -164,7 +164,7 @@ def changes(
         some = replace(new, rows=new.rows[learned], y=new.y[learned], keys=[new.keys[i] for i in learned])
         updated = update_model(model, some, seed=seed)
     rows, anomalous = new.rows[judged], new.y[judged] > 0
-    before, after = (m.detector.anomaly_score(rows) >= m.threshold for m in (model, updated))
+    before, after = (m.is_alert(m.scores_of(rows)) for m in (model, updated))
     return Change(
         held_out,
         int(anomalous.sum()),
