@@ -6,8 +6,6 @@ one batch after another, with the near duplicates of `dplan.likeness`.
 
 from __future__ import annotations
 
-import sys
-import types
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
@@ -307,12 +305,3 @@ def _checked(name: str, values: ArrayLike | None) -> NDArray[np.float64]:
     if found.ndim != 1 or not np.isfinite(found).all():
         raise ValueError(f"{name} must be a 1-D array of finite numbers.")
     return found
-
-
-class _Callable(types.ModuleType):
-    """Makes ``dplan.query(...)`` work no matter whether this module was imported first."""
-
-    __call__ = staticmethod(query)
-
-
-sys.modules[__name__].__class__ = _Callable

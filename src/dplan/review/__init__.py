@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import types
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -125,13 +123,3 @@ def _model_file(model: Any, folder: Path) -> tuple[Path | None, TableModel | Non
         )
     fitted.save(folder / "model.dplan")
     return folder / "model.dplan", fitted
-
-
-class _Callable(types.ModuleType):
-    """Makes ``dplan.review(...)`` work no matter which part of this package was imported first."""
-
-    def __call__(self, *arguments: Any, **options: Any) -> Review:
-        return review(*arguments, **options)
-
-
-sys.modules[__name__].__class__ = _Callable
