@@ -136,6 +136,17 @@ def test_a_damaged_line_is_named(tmp_path, line, problem):
         VerdictLog(path)
 
 
+@pytest.mark.parametrize("content", [b"a,b\n1,2", b"no line break", b'{"n": 2, "time": "', b"\x08\0\0\n\0{}"])
+def test_a_file_that_is_no_log_is_left_as_it_is(tmp_path, content):
+    path = tmp_path / "table.csv"
+    path.write_bytes(content)
+    with pytest.raises(VerdictLogError, match="line 1 is not"):
+        VerdictLog(path)
+    with pytest.raises(VerdictLogError, match="line 1 is not"):
+        read_log(path)
+    assert path.read_bytes() == content
+
+
 def test_a_missing_log_is_a_clean_error(tmp_path):
     with pytest.raises(VerdictLogError, match=r"cannot read .*No such file"):
         read_log(tmp_path / "none.jsonl")

@@ -6,6 +6,7 @@ such a line. If a write fails, as on a full disk, the file is cut back to the wh
 
 import contextlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from dplan.persistence.claim import claimed
@@ -13,15 +14,28 @@ from dplan.persistence.claim import claimed
 __all__ = ["AppendedFile", "whole_lines"]
 
 
+def whole_lines(text: bytes) -> bytes:
+    """Return the text without a truncated last line."""
+    return text[: text.rfind(b"\n") + 1]
+
+
 class AppendedFile:
     r"""A file open for appending, claimed until it is closed.
+
+    Parameters
+    ----------
+    path : path
+        The file; it is created if it does not exist.
+    whole : callable
+        Returns the part of the text that a crash has not truncated; the rest is removed. If it raises an error, as
+        for a file of another kind, the file is left as it is.
 
     Attributes
     ----------
     path : pathlib.Path
-        The file; it is created if it does not exist.
+        The file.
     content : bytes
-        Its whole lines when it was opened.
+        What was whole when it was opened.
 
     Examples
     --------
@@ -36,14 +50,14 @@ class AppendedFile:
     b'{"n": 1}\n{"n": 2}\n'
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, whole: Callable[[bytes], bytes] = whole_lines) -> None:
         self.path = Path(path)
         with contextlib.ExitStack() as undo:
             undo.enter_context(claimed(self.path))
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             undo.callback(os.close, self._file)
             text = self.path.read_bytes()
-            self.content = whole_lines(text)
+            self.content = whole(text)
             if len(self.content) < len(text):
                 os.ftruncate(self._file, len(self.content))
             self._closing = undo.pop_all()
@@ -64,8 +78,3 @@ class AppendedFile:
     def close(self) -> None:
         """Close the file and release the claim."""
         self._closing.close()
-
-
-def whole_lines(text: bytes) -> bytes:
-    """Return the text without a truncated last line."""
-    return text[: text.rfind(b"\n") + 1]

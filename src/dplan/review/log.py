@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 from dplan.exceptions import VerdictLogError
-from dplan.persistence.appending import AppendedFile, whole_lines
+from dplan.persistence.appending import AppendedFile
 from dplan.tables.row_keys import Key
 
 __all__ = ["Decision", "Record", "Standing", "VerdictLog", "label_of", "read_log"]
@@ -122,19 +122,20 @@ class VerdictLog:
             self._open()
 
     def _open(self) -> None:
+        def whole(text: bytes) -> bytes:
+            self.records = _parse(text, self.path)
+            return b"".join(line + b"\n" for line in text.split(b"\n")[: len(self.records)])
+
         try:
-            self._file = AppendedFile(self.path)
+            self._file = AppendedFile(self.path, whole)
         except BlockingIOError as error:
             raise VerdictLogError(
                 f"another review is writing to {self.path}; use its page, or choose another log"
             ) from error
+        except VerdictLogError:
+            raise
         except OSError as error:
             raise VerdictLogError(f"cannot write to {self.path}: {error.strerror or error}") from error
-        try:
-            self.records = list(_parse(self._file.content, self.path))
-        except VerdictLogError:
-            self._file.close()
-            raise
         self.verdicts = Standing(self.records)
 
     def append(self, *records: Record) -> list[Record]:
@@ -175,7 +176,7 @@ def read_log(path: str | Path) -> list[Record]:
         text = Path(path).read_bytes()
     except OSError as error:
         raise VerdictLogError(f"cannot read {path}: {error.strerror or error}") from error
-    return list(_parse(whole_lines(text), Path(path)))
+    return _parse(text, Path(path))
 
 
 def key_of(record: Record) -> Key:
@@ -192,8 +193,11 @@ def _as_lines(records: Iterable[Record]) -> bytes:
     return b"".join(json.dumps(record, allow_nan=False).encode() + b"\n" for record in records)
 
 
-def _parse(text: bytes, path: Path) -> Iterator[Record]:
-    for number, line in enumerate(text.split(b"\n")[:-1], start=1):
+def _parse(text: bytes, path: Path) -> list[Record]:
+    """Return the lines of a log without a truncated last one; raise an error if the text is no log."""
+    *lines, rest = text.split(b"\n")
+    records = []
+    for number, line in enumerate(lines, start=1):
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
@@ -204,7 +208,12 @@ def _parse(text: bytes, path: Path) -> Iterator[Record]:
         problem = _problem(record, number)
         if problem:
             raise VerdictLogError(f"{path}, line {number} is not a line of a verdict log: {problem}")
-        yield record
+        records.append(record)
+    begins = f'{{"n": {len(lines) + 1}, "time": "'.encode()
+    torn = rest.rstrip(b"\0")[: len(begins)]  # after a power failure, some file systems leave zeros
+    if not begins.startswith(torn):
+        raise VerdictLogError(f"{path}, line {len(lines) + 1} is not a line of a verdict log")
+    return records
 
 
 def _problem(record: Any, number: int) -> str:
