@@ -1,6 +1,7 @@
 """Labels out of logs: counts, tables for dplan fit and update, and one log out of several."""
 
 import json
+import shutil
 from functools import partial
 
 import polars as pl
@@ -9,7 +10,7 @@ from click.testing import CliRunner
 
 from dplan.cli.main import main
 from dplan.exceptions import VerdictLogError
-from dplan.review.export import count_lines, export_labels, merge_logs
+from dplan.review.export import ReviewFiles, count_lines, export_labels, merge_logs
 from dplan.review.log import Standing, VerdictLog, read_log
 from dplan.review.table import TableFile
 from dplan.tables.input import Input
@@ -157,3 +158,36 @@ def test_hostile_ids_are_printed_safely(tmp_path):
     assert "\x1b" not in run("labels", "replay", tmp_path / "out.jsonl")
     (tmp_path / "bad.jsonl").write_text(json.dumps({"kind": "other"}) + "\n")
     assert "line 1 is not a line of a verdict log" in run("labels", "replay", tmp_path / "bad.jsonl", code=1)
+
+
+def test_exported_labels_do_not_replace_the_log(log, folder):
+    before = log.read_bytes()
+    text = run("labels", "export", log, folder / "june.csv", "-o", log, code=1)
+    assert "is also an input and would be overwritten" in text
+    assert log.read_bytes() == before
+
+
+@pytest.mark.parametrize("option", ["--log", "--model-out", "--labels-out"])
+@pytest.mark.parametrize("given", ["table", "model", "link"])
+@pytest.mark.parametrize("simulated", [True, False])
+def test_a_review_does_not_replace_its_table_or_model(folder, tmp_path, option, given, simulated):
+    table, model = tmp_path / "june.csv", tmp_path / "fraud.dplan"
+    shutil.copy(folder / "june.csv", table)
+    shutil.copy(folder / "fraud.dplan", model)
+    (tmp_path / "link").hardlink_to(table)
+    before = table.read_bytes(), model.read_bytes()
+    target = {"table": table, "model": model, "link": tmp_path / "link"}[given]
+    how = ["--simulate", "truth", "--verdicts", 2] if simulated else ["--no-browser"]
+    text = run("review", model, table, "--every", 1, *how, option, target, code=1)
+    assert "is also an input and would be overwritten" in text
+    assert (table.read_bytes(), model.read_bytes()) == before
+
+
+def test_outputs_of_a_review_are_different_files(tmp_path):
+    one = tmp_path / "one"
+    with pytest.raises(ValueError, match="cannot be two outputs"):
+        ReviewFiles.of(tmp_path / "t.csv", None, log=one, model_out=one)
+    one.touch()
+    (tmp_path / "other").hardlink_to(one)
+    with pytest.raises(ValueError, match="would be overwritten"):
+        ReviewFiles.of(tmp_path / "t.csv", None, log=one, labels_out=tmp_path / "other")

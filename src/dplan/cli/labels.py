@@ -59,7 +59,7 @@ def export(log: Path, table: Path, output: Path, only_reviewed: bool, reading: _
     sessions = [record for record in records if record["kind"] == "session"]
     ids = tuple(sessions[-1]["ids"]) if sessions else ()
     file = TableFile(reading.table(table), ids)
-    done = export_labels(records, file, output, only_reviewed=only_reviewed)
+    done = export_labels(records, file, output, only_reviewed=only_reviewed, inputs=[log])
     echo(f"Wrote {output}: {done.rows:,} rows, {done.labelled:,} with a verdict.")
     if done.unmatched:
         echo(

@@ -172,7 +172,7 @@ def _simulate(
     seed: int,
 ) -> None:
     from dplan.review.engine import Engine
-    from dplan.review.export import default_log, default_model, export_labels
+    from dplan.review.export import ReviewFiles, export_labels
     from dplan.review.log import VerdictLog
     from dplan.review.session import Session
     from dplan.review.simulation import answers_of, simulate
@@ -186,16 +186,15 @@ def _simulate(
         if label not in frame.columns:
             raise ValueError(f"{table.path.name} has no column {label!r}")
         truth += answers_of(frame[label], words)
-    path = files_out["log"] or default_log(table.path, model)
-    target = files_out["model_out"] or default_model(table.path, model)
-    with stopwatch() as seconds, VerdictLog(path) as verdicts, progress_bar() as bar:
+    files = ReviewFiles.of(table.path, model, **files_out)
+    with stopwatch() as seconds, VerdictLog(files.log) as verdicts, progress_bar() as bar:
         engine = Engine(table, loaded, drop=[*drop, label], seed=seed)
         session = Session(
             engine,
             verdicts,
             refit_every=every,
             who="simulation",
-            on_refit=lambda new: new.write_model(target),
+            on_refit=lambda new: new.write_model(files.model),
         )
         session.open()
         base = session.round.rows.tolist()  # in the order of the model without feedback
@@ -207,7 +206,8 @@ def _simulate(
             if done % 10 == 0 or done == n_verdicts:
                 without = sum(bool(truth[other]) for other in base[:done])
                 echo(f"{done:>5} verdicts: {found} anomalies found; without feedback {without}.")
-        echo(f"Wrote {path} and {target.name if target.exists() else 'no model'} in {seconds():.1f} s.")
-        if (labels := files_out["labels_out"]) is not None:
-            export_labels(verdicts.records, table, labels)
-            echo(f"Wrote {labels}.")
+        model_name = files.model.name if files.model.exists() else "no model"
+        echo(f"Wrote {files.log} and {model_name} in {seconds():.1f} s.")
+        if files.labels is not None:
+            export_labels(verdicts.records, table, files.labels)
+            echo(f"Wrote {files.labels}.")

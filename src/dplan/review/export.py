@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import polars as pl
 
 from dplan.exceptions import VerdictLogError
 from dplan.persistence.atomic import atomic_write
-from dplan.persistence.claim import claimed
+from dplan.persistence.claim import check_inputs, claimed
 from dplan.review.log import Record, Standing, VerdictLog, label_of
 from dplan.review.table import TableFile
 from dplan.tables.row_keys import Key, find, keys_of
@@ -21,9 +22,8 @@ from dplan.tables.writing import format_of_output, write_rows
 __all__ = [
     "Exported",
     "LogCounts",
+    "ReviewFiles",
     "count_lines",
-    "default_log",
-    "default_model",
     "export_labels",
     "merge_logs",
 ]
@@ -132,6 +132,7 @@ def export_labels(
     output: Path,
     *,
     only_reviewed: bool = False,
+    inputs: Sequence[Path] = (),
 ) -> Exported:
     """Write a table with a column of verdicts, which ``dplan fit`` and ``dplan update`` read.
 
@@ -148,6 +149,8 @@ def export_labels(
         A CSV, TSV, JSON lines or Parquet file.
     only_reviewed : bool
         Leave out rows without a verdict.
+    inputs : sequence of path
+        Other files that must not be replaced, such as that of the log.
     """
     labels = {key: label_of(record) for key, record in Standing(records).current.items()}
     columns: list[str] = next((r["columns"] for r in reversed(records) if r["kind"] == "session"), [])
@@ -166,7 +169,7 @@ def export_labels(
             yield part
 
     with (
-        claimed(output, [table.path]),
+        claimed(output, [table.path, *inputs]),
         TemporaryDirectory(dir=output.absolute().parent, prefix=".labels-") as name,
     ):
         scans = []
@@ -207,26 +210,56 @@ def _verdict_column(columns: Sequence[str]) -> str:
     return name
 
 
-def default_log(table: Path, model: Path | None) -> Path:
-    """Return the log of a review: next to the model, or next to the table without a model.
+@dataclass(frozen=True)
+class ReviewFiles:
+    """What a review writes.
 
-    Examples
-    --------
-    >>> default_log(Path("data/june.csv"), Path("models/fraud.dplan")).as_posix()
-    'models/fraud.june.verdicts.jsonl'
+    Attributes
+    ----------
+    log : pathlib.Path
+        The verdicts.
+    model : pathlib.Path
+        The updated model.
+    labels : pathlib.Path or None
+        The table with a column of verdicts, if asked for.
     """
-    if model is None:
-        return table.with_name(f"{table.stem}.verdicts.jsonl")
-    return model.with_name(f"{model.stem}.{table.stem}.verdicts.jsonl")
 
+    log: Path
+    model: Path
+    labels: Path | None = None
 
-def default_model(table: Path, model: Path | None) -> Path:
-    """Return where the updated model is written.
+    @classmethod
+    def of(
+        cls,
+        table: Path,
+        model: Path | None,
+        *,
+        log: Path | None = None,
+        model_out: Path | None = None,
+        labels_out: Path | None = None,
+    ) -> ReviewFiles:
+        """Return the files as given, others beside the model or, without one, beside the table.
 
-    Examples
-    --------
-    >>> default_model(Path("june.csv"), None).as_posix()
-    'june-reviewed.dplan'
-    """
-    begin = model or table
-    return begin.with_name(f"{begin.stem}-reviewed.dplan")
+        Raises ValueError if one of them is the table, the model or another of them.
+
+        Examples
+        --------
+        >>> files = ReviewFiles.of(Path("data/june.csv"), Path("models/fraud.dplan"))
+        >>> files.log.as_posix(), files.model.as_posix()
+        ('models/fraud.june.verdicts.jsonl', 'models/fraud-reviewed.dplan')
+        """
+        begin = model or table
+        name = table.stem if model is None else f"{model.stem}.{table.stem}"
+        found = cls(
+            log or begin.with_name(f"{name}.verdicts.jsonl"),
+            model_out or begin.with_name(f"{begin.stem}-reviewed.dplan"),
+            labels_out,
+        )
+        written: list[Path] = []
+        for output in filter(None, (found.log, found.model, found.labels)):
+            check_inputs(output, [table, *([] if model is None else [model])])
+            if os.path.realpath(output) in map(os.path.realpath, written):
+                raise ValueError(f"{output} cannot be two outputs of a review; choose another one")
+            check_inputs(output, written)  # which may be other names of the same file
+            written.append(output)
+        return found

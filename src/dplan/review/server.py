@@ -14,7 +14,7 @@ import uvicorn
 from starlette.responses import PlainTextResponse
 
 from dplan.review.app import create_app
-from dplan.review.export import default_log, default_model, export_labels
+from dplan.review.export import ReviewFiles, export_labels
 from dplan.review.log import VerdictLog, label_of
 from dplan.review.rounds import RoundMaker
 from dplan.review.session import Session
@@ -87,9 +87,9 @@ class Review:
         maker: RoundMaker | None = None,
         worker: Worker | None = None,
     ) -> None:
-        self.table, self.labels_out, self._scratch = table, labels_out, scratch
-        self.log = log or default_log(table.path, model)
-        self.model_path = model_out or default_model(table.path, model)
+        self.table, self._scratch = table, scratch
+        files = ReviewFiles.of(table.path, model, log=log, model_out=model_out, labels_out=labels_out)
+        self.log, self.model_path, self.labels_out = files.log, files.model, files.labels
         self._socket, address = listen(host, port)
         try:
             self._verdicts = VerdictLog(self.log)
