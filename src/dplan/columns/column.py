@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan.columns.formatting import MAX_LENGTH, format_value
+from dplan.columns.frames import check_cells
 from dplan.columns.records import (
     SAME,
     Condition,
@@ -28,7 +29,6 @@ from dplan.columns.records import (
     Typical,
 )
 from dplan.columns.stored import LEARNED, PART, READING, is_like
-from dplan.exceptions import CellError
 from dplan.text import shortened, shown
 
 __all__ = ["TEXTS", "Column"]
@@ -173,17 +173,13 @@ class Column:
 
     def _read_all(self, texts: pl.Series) -> pl.Series:
         values = self.parse(texts)
-        bad = values.is_null() & texts.is_not_null()
-        if bad.any():
-            row = int(bad.arg_max() or 0)
-            kind = self.type if self.decided else self.kind
-            raise CellError(
-                texts.name,
-                row,
-                f"{shown(texts[row])} is not {self.described()}, but the column was a {kind} column in training; "
-                "fix it, or leave it empty",
-                rows=tuple(bad.arg_true()),
-            )
+        kind = self.type if self.decided else self.kind
+        check_cells(
+            texts,
+            values.is_null() & texts.is_not_null(),
+            f"{{}} is not {self.described()}, but the column was a {kind} column in training; "
+            "fix it, or leave it empty",
+        )
         return values
 
     # Features

@@ -14,12 +14,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dplan.columns.moments import DAY
 from dplan.columns.records import N_BINS, Features, Graph, Histogram
 
 __all__ = ["CYCLES", "Cycle"]
 
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_MINUTE, _DAY = 60 * 10**6, 86_400 * 10**6  # microseconds
+_MINUTE = 60 * 10**6  # microseconds
 _NEAR_MINUTES = 90
 _MOST_NAMED = 7
 
@@ -59,10 +60,10 @@ class Cycle:
         [540, 2, 30]
         """
         known = np.nan_to_num(microseconds)
-        days: NDArray[np.float64] = np.floor(known / _DAY)
+        days: NDArray[np.float64] = np.floor(known / DAY)
         found: NDArray[Any]
         if self.name == "hour":
-            found = np.clip((known - days * _DAY) // _MINUTE, 0, 1439)
+            found = np.clip((known - days * DAY) // _MINUTE, 0, 1439)
         elif self.name == "weekday":
             found = (days + 3) % 7  # 1970 began on a Thursday
         else:

@@ -14,11 +14,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan.columns.column import Column
-from dplan.columns.conversion import as_numbers, check_values
 from dplan.columns.cycles import CYCLES, Cycle
 from dplan.columns.formatting import format_date
+from dplan.columns.frames import as_numbers, check_values
+from dplan.columns.moments import DAY
 from dplan.columns.records import (
-    LIMIT,
+    SAME,
     Condition,
     Counts,
     Features,
@@ -28,13 +29,12 @@ from dplan.columns.records import (
     Training,
     Typical,
     range_picture,
+    scaled_in_onnx,
 )
 from dplan.columns.unused import Unused
 from dplan.text import shown
 
 __all__ = ["Dated"]
-
-_DAY = 86_400 * 10**6  # microseconds
 
 Moments = NDArray[np.float64]
 
@@ -46,14 +46,14 @@ class _Length(NamedTuple):
     since: str  # the other date; empty for the calendar
 
     def format(self, microseconds: float) -> str:
-        return f"{microseconds / _DAY:,.0f} days" if self.since else format_date(microseconds)
+        return f"{microseconds / DAY:,.0f} days" if self.since else format_date(microseconds)
 
     def bounds(self, microseconds: float) -> tuple[tuple[str, str], tuple[str, str]]:
         """Return the words for "at least" and "at most" a moment."""
         if not self.since:
             return ("≥", format_date(microseconds)), ("≤", format_date(microseconds))
         side = "after" if microseconds >= 0 else "before"
-        days = f"{abs(microseconds) / _DAY:.0f} days {side} {self.since}"
+        days = f"{abs(microseconds) / DAY:.0f} days {side} {self.since}"
         least, most = ("at least", days), ("at most", days)
         return (least, most) if microseconds >= 0 else (most, least)
 
@@ -210,7 +210,7 @@ class Dated(Column):
                 said += [part.typical(part.places(background[:, own]))] if i == 0 else []
             elif part.since:
                 ends = np.quantile(background[:, own].astype(np.float64), [0.05, 0.95])
-                days = [float(end) / _DAY for end in part.scaling.invert(ends)]
+                days = [float(end) / DAY for end in part.scaling.invert(ends)]
                 said.append(f"{days[0]:,.0f}–{days[1]:,.0f} days since {part.since}")
         return Typical("; ".join(said))
 
@@ -223,12 +223,10 @@ class Dated(Column):
                 near = [part.is_near(part.places(rows[:, place]), mine) for rows in (background, known)]
                 met.append(Condition(*part.condition(mine), *near))
                 continue
-            x = own[place][0]
-            least, most = part.bounds(
-                (float(x) * part.scaling.span + part.scaling.shift) / part.scaling.factor
-            )
-            met.append(Condition(*least, *(rows[:, place][:, 0] >= x - 1e-6 for rows in (background, known))))
-            met.append(Condition(*most, *(rows[:, place][:, 0] <= x + 1e-6 for rows in (background, known))))
+            x, columns = own[place][0], [rows[:, place.start] for rows in (background, known)]
+            least, most = part.bounds(part.scaling.inverse(float(x)))
+            met.append(Condition(*least, *(column >= x - SAME for column in columns)))
+            met.append(Condition(*most, *(column <= x + SAME for column in columns)))
         return met
 
     def histogram(self, parts: Sequence[Features]) -> Histogram:
@@ -245,12 +243,8 @@ class Dated(Column):
     def _picture(part: Cycle | _Length, place: slice, background: Features, own: Features) -> dict[str, Any]:
         if isinstance(part, Cycle):
             return part.picture(background[:, place], own[place])
-        scaling, format_ = part.scaling, part.format
-        return range_picture(
-            background[:, place][:, 0],
-            float(own[place][0]),
-            lambda x: format_((x * scaling.span + scaling.shift) / scaling.factor),
-        )
+        invert, format_ = part.scaling.inverse, part.format
+        return range_picture(background[:, place.start], float(own[place][0]), lambda x: format_(invert(x)))
 
     def summary(self) -> str:
         return f"{self.kind}: {', '.join(self.parts)}"
@@ -270,10 +264,7 @@ class Dated(Column):
             else:
                 if part.since:
                     values = graph.add("Sub", moments, cell_of(part.since))
-                factor, shift, span = (graph.constant(np.array(value)) for value in part.scaling)
-                scaled = graph.add("Div", graph.add("Sub", graph.add("Mul", values, factor), shift), span)
-                limits = (graph.constant(np.array(limit)) for limit in (-LIMIT, LIMIT))
-                made = graph.add("Cast", graph.add("Clip", scaled, *limits), to=1)  # to float32
+                made = graph.add("Cast", scaled_in_onnx(graph, values, [part.scaling]), to=1)  # to float32
             fill = graph.constant(np.array([self.fill[own]], dtype=np.float32))
             features.append(graph.add("Where", graph.add("IsNaN", values), fill, made))
         return graph.add("Concat", *features, axis=1)

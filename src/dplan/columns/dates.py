@@ -12,9 +12,10 @@ import polars as pl
 from dplan.columns.column import Column
 from dplan.columns.dated import Dated
 from dplan.columns.moments import (
+    DAY,
     ORDERS,
+    are_compact,
     has_points,
-    is_compact,
     is_time,
     orders,
     read_any_dates,
@@ -27,8 +28,6 @@ from dplan.text import shown
 
 __all__ = ["Date", "Time"]
 
-_DAY = 86_400 * 10**6  # microseconds
-_MIN_COMPACT = 20  # of digits such as 20240131: fewer may be amounts
 _ORDERS = {name: order for order, name in ORDERS.items()}
 
 
@@ -56,7 +55,7 @@ class Date(Dated):
     def propose(cls, values: Sequence[str], hints: Hints) -> Column | None:
         if hints.quoted and all(map(is_plain, values)):
             return None
-        if len(values) >= _MIN_COMPACT and all(map(is_compact, values)):
+        if are_compact(values):
             return cls(why=f"{' and '.join(map(shown, values[:2]))} are a year, month and day")
         possible = orders(values)
         return cls._ordered(values, possible, hints) if possible else None
@@ -114,7 +113,7 @@ class Date(Dated):
     def settled(
         self, values: pl.Series, sample: Sequence[str], *, distinct: bool
     ) -> tuple[Column, pl.Series]:
-        whole_days = values.dtype == pl.Datetime and (values.to_physical() % _DAY == 0).all()
+        whole_days = values.dtype == pl.Datetime and (values.to_physical() % DAY == 0).all()
         return self, values.cast(pl.Date) if whole_days else values
 
     def described(self) -> str:

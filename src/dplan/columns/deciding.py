@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,10 +13,9 @@ import polars as pl
 
 from dplan.columns import TYPES, propose, type_named
 from dplan.columns.column import Column
-from dplan.columns.conversion import for_each_column
+from dplan.columns.frames import check_cells, for_each_column
 from dplan.columns.records import Hints
 from dplan.columns.unused import MIN_ROWS, Unused, counter_of
-from dplan.exceptions import CellError
 from dplan.text import shown
 
 __all__ = ["Given", "understand"]
@@ -83,7 +83,7 @@ def understand(
         for name, sample in samples.items()
         if sample.values and name not in given
     }
-    hints = Hints.of(alone.values(), quoted=quoted)
+    hints = _hints(alone.values(), quoted=quoted)
     meanings: dict[str, Column] = {}
 
     def understood(column: pl.Series) -> pl.Series:
@@ -179,20 +179,25 @@ class _Text:
         return meaning.settled(values, self.sample.values, distinct=distinct)
 
     def _raise_for_bad(self, meaning: Column, values: pl.Series) -> None:
-        bad = values.is_null() & self.texts.is_not_null()
-        if not bad.any():
-            return
-        row = int(bad.arg_max() or 0)
-        what = meaning.described_briefly()
         n_good, n_values = len(values) - values.null_count(), len(values) - self.texts.null_count()
         advice = "" if self.missing is None else "treat it as missing (--missing), "
-        raise CellError(
-            self.texts.name,
-            row,
-            f"{shown(self.texts[row])} is not {what}, but {n_good:,} of {n_values:,} values are; fix it, {advice}"
+        check_cells(
+            self.texts,
+            values.is_null() & self.texts.is_not_null(),
+            f"{{}} is not {meaning.described_briefly()}, but {n_good:,} of {n_values:,} values are; fix it, {advice}"
             "or read the column as text (--text)",
-            rows=tuple(bad.arg_true()),
         )
+
+
+def _hints(columns: Iterable[Column], *, quoted: bool) -> Hints:
+    """Return the conventions that most columns without doubt follow."""
+    votes = [vote for column in columns if column.sure for vote in column.votes().items()]
+
+    def most(what: str) -> str:
+        found = Counter(value for about, value in votes if about == what)
+        return max(found, key=found.__getitem__, default="")
+
+    return Hints(most("decimal") or most("probable decimal"), most("order"), quoted)
 
 
 def _sampled(columns: list[pl.Series], missing: Sequence[str] | None) -> dict[str, _Sample]:

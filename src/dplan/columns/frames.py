@@ -1,19 +1,43 @@
-"""Polars frames: made from frames of other libraries, and the check that polars can run in this process."""
+"""Polars frames and their columns: made from frames of other libraries, turned into plain numbers, and checked.
+
+A frame is not touched in a process in which polars would hang.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
 from dplan.exceptions import CellError
 from dplan.text import shown
 
-__all__ = ["as_frame", "check_not_forked", "check_same_columns", "is_frame"]
+__all__ = [
+    "SMALL_INTEGERS",
+    "as_frame",
+    "as_numbers",
+    "attempted",
+    "check_cells",
+    "check_not_forked",
+    "check_same_columns",
+    "check_values",
+    "for_each_column",
+    "is_frame",
+]
+
+One = TypeVar("One")
+Result = TypeVar("Result")
+
+SMALL_INTEGERS = (pl.Int8, pl.UInt8, pl.Int16, pl.UInt16)
+_PLAIN_NUMBERS = (*SMALL_INTEGERS, pl.Int32, pl.UInt32, pl.Int64, pl.UInt64, pl.Float32, pl.Float64)
+
+_DAYS = (-719_162, 2_932_896)  # the first day of year 1 and the last day of year 9999, counted from 1970
+_PER_DAY = {"days": 1, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
 
 
 def is_frame(table: Any) -> bool:
@@ -83,6 +107,83 @@ def check_same_columns(expected: list[str], found: list[str]) -> None:
     if not unexpected and not absent:
         message += "Feature names must be in the same order as they were in fit.\n"
     raise ValueError(message)
+
+
+def as_numbers(series: pl.Series) -> pl.Series:
+    """Convert a flag, date or number column to floats or integers of at most 64 bits."""
+    dtype = series.dtype
+    if dtype == pl.Boolean:
+        return series.cast(pl.UInt8)
+    if dtype in (pl.Date, pl.Datetime):
+        return series.cast(pl.Datetime("us")).cast(pl.Int64)
+    if dtype == pl.Duration:
+        return series.dt.total_microseconds() / 1e6
+    if dtype == pl.Time:
+        return series.cast(pl.Int64) // 1_000
+    if dtype in _PLAIN_NUMBERS:
+        return series
+    return series.cast(pl.Float64)  # decimals, 128-bit integers, only missing values
+
+
+def check_values(series: pl.Series) -> None:
+    """Raise an error if a number is infinite or a date is outside the years 1 to 9999."""
+    if series.dtype.is_float() and series.is_infinite().any():
+        problem = "{} is not finite; replace it with a number, or leave it empty"
+        check_cells(series, series.is_infinite(), problem)
+    if series.dtype in (pl.Date, pl.Datetime, pl.Duration):
+        per_day = _PER_DAY[getattr(series.dtype, "time_unit", "days")]
+        first, last = (min(max(day * per_day, -(2**63)), 2**63 - 1) for day in _DAYS)
+        problem = "date outside the years 1 to 9999; fix it, or leave it empty"
+        check_cells(series, ~series.to_physical().is_between(first, last), problem)
+
+
+def check_cells(series: pl.Series, bad: pl.Series, problem: str) -> None:
+    """Raise an error about the first cell that is marked as bad; ``{}`` in the problem is its value."""
+    if bad.any():
+        row = int(bad.arg_max() or 0)
+        raise CellError(
+            series.name, row, problem.replace("{}", shown(series[row]), 1), rows=tuple(bad.arg_true())
+        )
+
+
+def for_each_column(
+    step: Callable[[One], Result], columns: Iterable[One], mapped: Callable[..., Iterable[Any]] = map
+) -> list[Result]:
+    """Return what a step returns for each column; of the cells that it cannot use, the one in the first row is named.
+
+    Parameters
+    ----------
+    step : callable
+        Takes a column; it may raise a `CellError`.
+    columns : iterable
+        The columns.
+    mapped : callable
+        Calls the step, like `map`.
+
+    Examples
+    --------
+    >>> for_each_column(check_values, [pl.Series("a", [1.0, float("inf")]), pl.Series("b", [float("inf"), 0.0])])
+    Traceback (most recent call last):
+    dplan.exceptions.CellError: row 1, column 'b': inf is not finite; replace it with a number, or leave it empty
+    """
+    results = attempted(step, columns, mapped)
+    if errors := [result for result in results if isinstance(result, CellError)]:
+        raise min(errors, key=lambda error: error.row)
+    return results  # type: ignore[return-value]
+
+
+def attempted(
+    step: Callable[[One], Result], columns: Iterable[One], mapped: Callable[..., Iterable[Any]] = map
+) -> list[Result | CellError]:
+    """Return what a step returns for each column, or the error about a cell that it raises."""
+
+    def attempt(column: One) -> Result | CellError:
+        try:
+            return step(column)
+        except CellError as error:
+            return error
+
+    return list(mapped(attempt, columns))
 
 
 # The threads of polars do not survive a fork, but its locks do, so a forked process that uses polars would hang.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dplan._kernels.compile import compiled_exactly
 from dplan.columns.column import Column
-from dplan.columns.conversion import attempted, check_values
+from dplan.columns.frames import attempted, check_values
 from dplan.columns.records import LIMIT, Counts
 from dplan.exceptions import CellError
 

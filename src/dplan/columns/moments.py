@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 import polars as pl
 
 __all__ = [
+    "DAY",
     "ORDERS",
+    "are_compact",
     "has_points",
-    "is_compact",
     "is_duration",
     "is_time",
     "orders",
@@ -20,6 +21,7 @@ __all__ = [
     "read_times",
 ]
 
+DAY = 86_400 * 10**6  # microseconds
 ORDERS = {"ymd": "year-first", "dmy": "day-first", "mdy": "month-first"}
 
 _MONTHS = {  # by their first letters in several languages
@@ -38,6 +40,7 @@ _YEAR_FIRST = re.compile(
 _YEAR_LAST = re.compile(
     rf"(?P<first>\d{{1,2}})(?P<sign>[-/.])(?P<second_>\d{{1,2}})(?P=sign)(?P<year>\d{{4}}|\d{{2}}){_TIME}"
 )
+_MIN_COMPACT = 20
 _COMPACT = re.compile(r"(?P<year>(?:19|20)\d{2})(?P<month>\d{2})(?P<day>\d{2})(?P<time>T\d{6}(?:\.\d+)?)?")
 _NAMED = (  # 14. Januar 2024, 14-Jan-24, Sun, 14 Jan 2024, January 14th, 2024
     r"(?i)^(?:[a-zà-ÿ]+,\s*)?(?:(\d{1,2})(?:\.|st|nd|rd|th)?[ -]+([a-zà-ÿ]+)\.?"
@@ -187,10 +190,12 @@ def _parsed(texts: pl.Series, form: str) -> pl.Series:
     return texts.str.to_datetime(form, strict=False, time_unit="us").dt.replace_time_zone(None)
 
 
-def is_compact(text: str) -> bool:
-    """Return whether digits are a year, month and day, such as 20240131."""
-    found = _COMPACT.fullmatch(text)
-    return found is not None and _possible(int(found["month"]), int(found["day"]))
+def are_compact(texts: Sequence[str]) -> bool:
+    """Return whether digits are a year, month and day, such as 20240131, and too many of them are to be amounts."""
+    found = map(_COMPACT.fullmatch, texts)
+    return len(texts) >= _MIN_COMPACT and all(
+        one is not None and _possible(int(one["month"]), int(one["day"])) for one in found
+    )
 
 
 def is_time(text: str) -> bool:

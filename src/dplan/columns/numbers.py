@@ -12,9 +12,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan.columns.column import Column
-from dplan.columns.conversion import SMALL_INTEGERS, as_numbers, check_values
 from dplan.columns.formatting import format_number
-from dplan.columns.moments import is_compact, is_duration, read_durations
+from dplan.columns.frames import SMALL_INTEGERS, as_numbers, check_values
+from dplan.columns.moments import are_compact, is_duration, read_durations
 from dplan.columns.numerals import (
     ANY_UNIT,
     OTHER,
@@ -45,7 +45,6 @@ from dplan.text import shown
 __all__ = ["Duration", "Measured", "Number"]
 
 _DIGITS = re.compile(r"-?\d[\d.,]*")
-_MIN_DATES = 20  # of digits such as 20240131: fewer may be amounts
 
 _RARE = 0.02  # share of background rows with the same number that is worth a condition
 _NEAR = 0.1  # fraction of the background rows that is the neighbourhood of a number
@@ -210,9 +209,7 @@ class Number(Measured):
         >>> Number.propose(["3.582", "12.100"], Hints(decimal=",")).decimal
         ','
         """
-        if hints.quoted and all(map(is_plain, values)):
-            return None
-        if len(values) >= _MIN_DATES and all(map(is_compact, values)):
+        if (hints.quoted and all(map(is_plain, values))) or are_compact(values):
             return None
         found = cls._written(values, hints)
         is_code = found is not None and found.evidence == "whole" and code_with_leading_zero(values)

@@ -14,9 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dplan.columns import from_json, read, type_of
 from dplan.columns.column import TEXTS, Column
-from dplan.columns.conversion import attempted, for_each_column
 from dplan.columns.differences import TransformReport
-from dplan.columns.frames import as_frame, check_same_columns, is_frame
+from dplan.columns.frames import as_frame, attempted, check_same_columns, for_each_column, is_frame
 from dplan.columns.layout import Layout
 from dplan.columns.records import Training
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -25,6 +24,7 @@ __all__ = [
     "Training",
     "Typical",
     "range_picture",
+    "scaled_in_onnx",
 ]
 
 # New rows are not clipped to [0, 1], but values far beyond the training range would become infinite in float32.
@@ -72,6 +72,10 @@ class Scaling(NamedTuple):
         """
         with np.errstate(over="ignore"):
             return (features.astype(np.float64) * self.span + self.shift) / self.factor
+
+    def inverse(self, feature: float) -> float:
+        """Return one scaled value in the units of the column."""
+        return (feature * self.span + self.shift) / self.factor
 
 
 class Counts(NamedTuple):
@@ -157,17 +161,6 @@ class Graph(Protocol):
         """Add a constant; return its name."""
 
 
-class Votes(Protocol):
-    """What a column says about the conventions of its table."""
-
-    @property
-    def sure(self) -> bool:
-        """Whether its values left no doubt."""
-
-    def votes(self) -> Mapping[str, str]:
-        """Return the conventions that its values follow."""
-
-
 @dataclass(frozen=True)
 class Hints:
     """What is known about the conventions of a table, for columns that leave doubt.
@@ -184,19 +177,12 @@ class Hints:
     order: str = ""
     quoted: bool = False
 
-    @classmethod
-    def of(cls, columns: Iterable[Votes], *, quoted: bool) -> Hints:
-        """Return the conventions that most columns without doubt follow."""
-        votes: dict[str, Counter[str]] = {}
-        for column in columns:
-            for what, value in (column.votes() if column.sure else {}).items():
-                votes.setdefault(what, Counter())[value] += 1
 
-        def most(what: str) -> str:
-            found = votes.get(what, Counter())
-            return max(found, key=found.__getitem__, default="")
-
-        return cls(most("decimal") or most("probable decimal"), most("order"), quoted)
+def scaled_in_onnx(graph: Graph, cells: str, scalings: Sequence[Scaling]) -> str:
+    """Add the steps of `Scaling.apply` to an ONNX graph, with a scaling for each column of the cells."""
+    factor, shift, span = (graph.constant(np.array(field)) for field in zip(*scalings, strict=True))
+    scaled = graph.add("Div", graph.add("Sub", graph.add("Mul", cells, factor), shift), span)
+    return graph.add("Clip", scaled, *(graph.constant(np.array(limit)) for limit in (-LIMIT, LIMIT)))
 
 
 def range_picture(background: Features, own: float, end: Callable[[float], str]) -> dict[str, Any]:

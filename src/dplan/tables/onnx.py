@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dplan._kernels import perceptron
 from dplan._kernels.trees import Trees
 from dplan.columns.column import Column
-from dplan.columns.records import LIMIT, Scaling
+from dplan.columns.records import scaled_in_onnx
 from dplan.detectors._base import Detector
 from dplan.persistence.atomic import atomic_write
 from dplan.tables.model import TableModel
@@ -202,17 +202,6 @@ def tree_attributes(trees: Trees, weights: NDArray[np.float64]) -> dict[str, Any
     }
 
 
-def _scaled(graph: Graph, cells: str, columns: Sequence[Column], scalings: Sequence[Scaling]) -> str:
-    """Scale numbers, all columns at once, and fill in missing values."""
-    factor, shift, span = (np.array(values) for values in zip(*scalings, strict=True))
-    fill = np.array([column.fill[0] for column in columns])
-    scaled = graph.add("Sub", graph.add("Mul", cells, graph.constant(factor)), graph.constant(shift))
-    scaled = graph.add("Div", scaled, graph.constant(span))
-    scaled = graph.add("Clip", scaled, graph.constant(np.array(-LIMIT)), graph.constant(np.array(LIMIT)))
-    filled = graph.add("Where", graph.add("IsNaN", cells), graph.constant(fill), scaled)
-    return graph.add("Cast", filled, to=1)  # to float32
-
-
 def _prepared(graph: Graph, columns: Sequence[Column]) -> str:
     """Add the features of all columns: scaled together where that is all, and by each other column itself."""
     names = {tensor: [c.name for c in columns if c.tensor == tensor] for tensor in ("numbers", "texts")}
@@ -227,7 +216,10 @@ def _prepared(graph: Graph, columns: Sequence[Column]) -> str:
     if scalings:
         places = np.array([names["numbers"].index(name) for name in scalings], dtype=np.int64)
         cells = graph.add("Gather", "numbers", graph.constant(places), axis=1)
-        scaled = _scaled(graph, cells, [of[name] for name in scalings], list(scalings.values()))
+        scaled = scaled_in_onnx(graph, cells, list(scalings.values()))
+        fill = graph.constant(np.array([of[name].fill[0] for name in scalings]))
+        filled = graph.add("Where", graph.add("IsNaN", cells), fill, scaled)
+        scaled = graph.add("Cast", filled, to=1)  # to float32
         found = {name: _column(graph, scaled, k) for k, name in enumerate(scalings)}
     for column in columns:
         if column.name not in found:

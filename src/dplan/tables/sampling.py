@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from dplan.columns import read as read_column
 from dplan.columns.column import Column
-from dplan.columns.conversion import check_values, for_each_column
 from dplan.columns.deciding import Given
+from dplan.columns.frames import check_values, for_each_column
 from dplan.columns.preparer import TablePreparer
 from dplan.columns.unused import Unused
 from dplan.tables.bad_cells import OnError, without_bad_cells
