@@ -287,6 +287,12 @@ def test_every_command_reads_a_database(table, model_path, tmp_path):
         assert done.exit_code == 0, done.output
 
 
+def test_update_reads_a_table_with_types(table, model_path, tmp_path):
+    table.write_parquet(tmp_path / "t.parquet")
+    done = run("update", model_path, tmp_path / "t.parquet", "--anomaly", "fraud", "-o", tmp_path / "u.dplan")
+    assert done.exit_code == 0, done.output
+
+
 def test_folders_are_read_by_every_command(table, model_path, tmp_path):
     (tmp_path / "parts").mkdir()
     for number in range(3):

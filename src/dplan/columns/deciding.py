@@ -18,14 +18,14 @@ from dplan.columns.records import Hints
 from dplan.columns.unused import MIN_ROWS, Unused, counter_of
 from dplan.text import shown
 
-__all__ = ["Given", "understand"]
+__all__ = ["AS_TEXT", "Given", "understand"]
 
 Given = Mapping[str, Mapping[str, Any]]
 
 _FIRST, _SPREAD = 200, 800  # rows of a sample: the first ones, and others over the whole column
 _BAD = 200  # values that did not have the proposed meaning, to propose again
 _ROUNDS = 3
-_AS_TEXT = {"kind": "category"}
+AS_TEXT = {"kind": "category"}  # text stays text, and a column that has another type keeps it
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def understand(
     >>> table["paid"].to_list(), meanings["paid"].why
     ([12.5, 3.0], "decimal comma, as in '12,50'; in €")
     """
-    given = {**dict.fromkeys(aside, _AS_TEXT), **given}
+    given = {**dict.fromkeys(aside, AS_TEXT), **given}
     samples = _sampled([column for column in columns if column.dtype == pl.String], missing)
     quoted = missing is None
     alone = {
@@ -91,7 +91,7 @@ def understand(
         if name not in samples:
             if name not in given and (why := counter_of(column)):
                 meanings[name] = Unused(what="id", why=why)
-            elif name in given and name not in aside:
+            elif name in given and given[name] is not AS_TEXT:
                 found = type_named(given[name]["kind"]).as_given(given[name], [], hints)
                 if not found.takes(column.dtype) and column.dtype != pl.Null:
                     raise ValueError(

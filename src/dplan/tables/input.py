@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan.columns.column import Column
-from dplan.columns.deciding import Given, understand
+from dplan.columns.deciding import AS_TEXT, Given, understand
 from dplan.columns.frames import check_not_forked
 from dplan.exceptions import CellError
 from dplan.persistence.atomic import file_state
@@ -332,6 +332,6 @@ def read_table(
     return table.read(as_text(text))[0]
 
 
-def as_text(columns: Collection[str]) -> dict[str, dict[str, str]]:
-    """Return that columns are text, in the form in which other meanings are given too."""
-    return {name: {"kind": "category"} for name in columns}
+def as_text(columns: Collection[str]) -> Given:
+    """Return that text in these columns stays text, in the form in which meanings are given too."""
+    return dict.fromkeys(columns, AS_TEXT)
