@@ -205,7 +205,7 @@ def test_it_is_served(model):
     reader = RequestReader(model, 10)
     rows = reader.read([{"price": 90.0, "paint": GREENS[0]}, {"price": 90.0, "paint": None}])
     table = pl.DataFrame({"price": [90.0, 90.0], "paint": [GREENS[0], None]})
-    assert (reader.prepared([rows]) == model.preparation.transform(table)).all()
+    assert (reader.scorer.score(reader.together([rows])).prepared == model.preparation.transform(table)).all()
 
 
 def test_it_is_exported_or_refused_clearly(folder):
