@@ -44,10 +44,11 @@ from pathlib import Path
 from dplan.tables.input import Input
 from dplan.tables.model import TableModel
 from dplan.scoring import Scorer, score_table
+from dplan.tables.writing import Output
 model = TableModel.load(sys.argv[3])
 model.score(table)  # compiled and loaded
 begin()
-score_table(Scorer(model), Input(Path(sys.argv[1])), Path(sys.argv[2]), output_format="parquet")
+score_table(Scorer(model), Input(Path(sys.argv[1])), Output(Path(sys.argv[2]), "parquet"))
 """
 
 FIT = """

@@ -214,6 +214,24 @@ def test_wrong_fits_end_with_one_line(what, csv, tmp_path):
         ),
         (["-", "-m", "{model}", "-o", "-", "--follow", "--jobs", "3"], 2, "cannot be combined with --jobs"),
         (["{csv}", "-m", "{model}", "--review", "{out}.csv", "--explain"], 2, "add -o FILE"),
+        (
+            ["{csv}", "-m", "{model}", "--review", "{out}.csv", "--jobs", "2"],
+            2,
+            "--jobs: only for the output",
+        ),
+        (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--review-rows", "5"], 2, "only with --review"),
+        (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--format", "jsonl"], 2, "is for standard input"),
+        (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--sheet", "new"], 2, "--sheet is for Excel files"),
+        (
+            ["-", "-m", "{model}", "-o", "{out}.csv", "--query", "select 1"],
+            2,
+            "and standard input is not one",
+        ),
+        (
+            ["{csv}", "-m", "{model}", "-o", "{out}.parquet", "--separator", ";"],
+            2,
+            "--separator: only for CSV",
+        ),
         (["-", "-m", "{model}", "-o", "-", "--format", "parquet"], 2, "standard input"),
         (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--separator", "::"], 2, "one character"),
         (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--keep", "colour"], 1, "cannot keep column 'colour'"),
@@ -229,6 +247,25 @@ def test_wrong_scorings_end_with_one_line(arguments, code, message, csv, model_p
     assert message in done.stderr.strip().splitlines()[-1]
     assert "Traceback" not in done.output
     assert [path.name for path in tmp_path.iterdir()] == ["payments.csv"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["inspect", "{model}", "--sheet", "new", "--column", "a=id"], "--column, --sheet: only for tables"),
+        (["report", "{model}", "{csv}", "-o", "r.html", "--format", "jsonl"], "is for standard input"),
+        (["report", "{model}", "{csv}", "-o", "r.html", "--anomaly", "1"], "--anomaly needs --label"),
+        (
+            ["review", "{model}", "{csv}", "--simulate", "fraud", "--port", "1"],
+            "cannot be combined with --port",
+        ),
+        (["review", "{model}", "{csv}", "--verdicts", "5"], "--verdicts: only with --simulate"),
+    ],
+)
+def test_an_option_that_a_command_cannot_keep_is_refused(arguments, message, csv, model_path):
+    done = run(*(text.format(csv=csv, model=model_path) for text in arguments))
+    assert done.exit_code in (1, 2), done.output
+    assert message in done.stderr.strip().splitlines()[-1]
 
 
 def test_debug_shows_the_traceback(csv):
@@ -342,7 +379,7 @@ def test_update_replaces_a_private_model_and_keeps_it_private(csv, model_path, t
     assert done.exit_code == 0, done.output
     assert link.is_symlink()
     assert real.stat().st_mode & 0o777 == 0o600
-    assert "updates" in TableModel.load(real).summary
+    assert TableModel.load(real).summary.updates
 
 
 def test_a_folder_to_standard_output_is_one_stream(model, model_path, table, tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import dplan.scoring
 from dplan.scoring import Alerts, Scorer
 from dplan.tables import TableModel
+from dplan.tables.writing import Output
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,12 @@ def scorer_of(model, options=Options()):  # noqa: B008  # immutable
     )
 
 
-def score_table(model, table, output, options, **settings):
-    scorer = scorer_of(model, options)
+def score_table(model, table, output, options, output_format, **settings):
     return dplan.scoring.score_table(
-        scorer, table, output, explain=options.explain, inputs=[model], **settings
+        scorer_of(model, options),
+        table,
+        Output(output, output_format),
+        explain=options.explain,
+        inputs=[model],
+        **settings,
     )

@@ -10,6 +10,7 @@ import pytest
 
 from dplan.scoring import Alerts, Scorer, follow
 from dplan.tables.input import Input
+from dplan.tables.writing import Output
 from tests.scoring.files import Options, score_table
 from tests.tables.payments import payments
 
@@ -33,7 +34,8 @@ def followed(model, content, format="csv", encoding="auto", keep=(), threshold=N
     out, skipped = io.BytesIO(), []
     scorer = Scorer(model, keep=keep, alerts=Alerts(threshold))
     arriving = Input(io.BufferedReader(io.BytesIO(content)), format, encoding).like(model)
-    found = follow(scorer, arriving, out, **{"output_format": "csv", "skip": skipped.append, **options})
+    written = Output(None, options.pop("output_format", "csv"))
+    found = follow(scorer, arriving, out, written, **{"skip": skipped.append, **options})
     return found, out.getvalue().decode(), skipped
 
 

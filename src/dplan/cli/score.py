@@ -100,15 +100,13 @@ def score(
         found.rewind()
     if output is None:
         return
-    target = None if output == "-" else Path(output)
-    if target is not None:
-        found.check_output(target)
-    output_format = _output_format(output, target, reading.form, folder_allowed=not found.is_single)
+    written = _output(output, writing, reading.form, folder_allowed=not found.is_single)
+    if written.format not in ("csv", "tsv") and review is None and (options := given("separator", "decimal")):
+        raise click.UsageError(f"{options}: only for CSV output")
     with stopwatch() as seconds, progress_bar() as progress:
         outcome = score_table(
-            scorer, found, target,
-            output_format=output_format, explain=explain, separator=writing.separator, decimal=writing.decimal,
-            inputs=[model], chunk_rows=chunk_rows, n_jobs=jobs, overwrite=writing.overwrite, progress=progress,
+            scorer, found, written, explain=explain, inputs=[model], chunk_rows=chunk_rows, n_jobs=jobs,
+            progress=progress,
         )  # fmt: skip
     warn_of_useless(outcome.differences)
     warn_of_bad_cells(outcome.bad_cells, outcome.errors)
@@ -120,7 +118,7 @@ def score(
     resumed = f" ({outcome.resumed:,} chunks scored by an earlier run)" if outcome.resumed else ""
     say(
         f"Scored {outcome.rows:,} rows in {seconds():.1f} s{resumed}; {outcome.alerts:,} alerts ({by}); "
-        f"wrote {'standard output' if target is None else output}.",
+        f"wrote {'standard output' if output == '-' else output}.",
         err=True,
     )
 
@@ -151,9 +149,13 @@ def _follow(scorer: Scorer, stream: Input, output: Output, explain: bool) -> Non
     from dplan.scoring import follow
 
     found = follow(
-        scorer, stream, sys.stdout.buffer, output_format=output.format, explain=explain, separator=output.separator,
-        decimal=output.decimal, skip=lambda message: say(f"Skipped {message}", err=True),
-    )  # fmt: skip
+        scorer,
+        stream,
+        sys.stdout.buffer,
+        output,
+        explain=explain,
+        skip=lambda message: say(f"Skipped {message}", err=True),
+    )
     say(f"Scored {found.rows:,} rows; {found.alerts:,} alerts; skipped {found.skipped:,} rows.", err=True)
     if found.skipped:
         raise click.exceptions.Exit(1)
@@ -177,27 +179,27 @@ def _write_review(scorer: Scorer, table: Input, model: Path, output: Output, n_r
     """Write the rows to look at next."""
     from dplan.scoring import review_rows, write_queue
 
-    review = output.file
     with output.claimed(table, model), stopwatch() as seconds:
         queue = review_rows(scorer, table.chunks(), n_rows)
-        write_queue(queue, review, separator=output.separator, decimal=output.decimal)
+        write_queue(queue, output)
         keep_bad_rows(queue.bad, output, scorer.on_error)
         known = scorer.model.summary.classes
         rows = queue.rows
         say(
-            f"Read {queue.n_read:,} rows in {seconds():.1f} s; wrote {rows.height:,} of them to {review}. Fill in the "
-            f"column {rows.columns[0] if rows.width else 'verdict'} ({', '.join([*known, 'normal'])}; empty if "
-            f"unsure), then run: dplan update {model} {review}",
+            f"Read {queue.n_read:,} rows in {seconds():.1f} s; wrote {rows.height:,} of them to {output.path}. Fill in "
+            f"the column {rows.columns[0] if rows.width else 'verdict'} ({', '.join([*known, 'normal'])}; empty if "
+            f"unsure), then run: dplan update {model} {output.path}",
             err=True,
         )
 
 
-def _output_format(output: str, target: Path | None, form: str | None, *, folder_allowed: bool) -> str:
+def _output(output: str, writing: Output, form: str | None, *, folder_allowed: bool) -> Output:
     from dplan.tables.writing import format_of_output
 
-    if target is None:
-        return form or "csv"
+    if output == "-":
+        return replace(writing, format=form or "csv")
+    target = Path(output)
     is_folder = output.endswith("/") or target.is_dir() or (folder_allowed and not target.suffix)
     if is_folder and not folder_allowed:
         raise click.UsageError(f"{output} is a folder; name a file to write")
-    return "folder" if is_folder else format_of_output(target)
+    return replace(writing, path=target, format="folder" if is_folder else format_of_output(target))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -20,7 +19,7 @@ from dplan.tables.model import TableModel
 from dplan.tables.reasons import joined
 from dplan.tables.review_queue import ROW, RowCode
 from dplan.tables.row_keys import row_keys
-from dplan.tables.writing import conventions_of_output, write_rows
+from dplan.tables.writing import Output, write_rows
 
 __all__ = ["Queue", "review_rows", "write_queue"]
 
@@ -118,16 +117,15 @@ def _as_queue(scorer: Scorer, scored: Scored) -> pl.DataFrame:
     )
 
 
-def write_queue(
-    queue: Queue, path: Path, *, separator: str | None = None, decimal: str | None = None
-) -> None:
+def write_queue(queue: Queue, output: Output) -> None:
     """Write a review queue as CSV or TSV, by the file's name, for the spreadsheet that wrote the table.
 
     Separator and decimal sign are those of the table, unless they are given. A byte order mark tells the encoding.
     """
+    path = output.file
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("csv", "tsv", "txt"):
         raise ValueError(f"{path.name}: a review queue is a .csv or .tsv file, which every spreadsheet opens")
     with atomic_write(path) as temporary:
-        like = conventions_of_output(kind, queue.conventions, separator, decimal)
+        like = replace(output, format=kind).conventions(queue.conventions)
         write_rows(queue.rows.lazy(), temporary, kind, replace(like, mark=True))

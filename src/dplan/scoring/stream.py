@@ -15,7 +15,7 @@ from dplan.scoring.scorer import Batch, Scored, Scorer
 from dplan.tables.chunks import Conventions
 from dplan.tables.decoding import AUTO
 from dplan.tables.input import Input
-from dplan.tables.writing import DIGITS, conventions_of_output, neutralised, output_names
+from dplan.tables.writing import DIGITS, Output, neutralised, output_names
 from dplan.text import shown
 
 __all__ = ["Followed", "follow"]
@@ -37,11 +37,9 @@ def follow(
     scorer: Scorer,
     stream: Input,
     target: BinaryIO,
+    output: Output = Output(None),  # noqa: B008  # immutable
     *,
-    output_format: str,
     explain: bool = False,
-    separator: str | None = None,
-    decimal: str | None = None,
     skip: Callable[[str], object] = lambda message: None,
 ) -> Followed:
     r"""Score rows as they arrive and write each at once.
@@ -58,12 +56,10 @@ def follow(
         The stream, CSV or JSON lines, and how it is read.
     target : binary file
         Where to write.
-    output_format : {"csv", "tsv", "jsonl"}
-        Format to write.
+    output : Output
+        How to write: CSV, TSV or JSON lines. Separator and decimal sign are a comma and a point by default.
     explain : bool
         Write the reasons for each alert.
-    separator, decimal : str, optional
-        Separator and decimal sign of a CSV output; a comma and a point by default.
     skip : callable
         Called with the line and the problem of each row that is skipped.
 
@@ -79,7 +75,7 @@ def follow(
     >>> table = pl.DataFrame({"amount": [*range(100), 900, 950], "fraud": [0] * 100 + [1, 1]})
     >>> scorer = Scorer(fit_table(from_table(table, label="fraud"), LogisticBaseline()))
     >>> out = io.BytesIO()
-    >>> follow(scorer, Input(io.BytesIO(b"amount\n10\nten\n920\n")), out, output_format="csv", skip=print)
+    >>> follow(scorer, Input(io.BytesIO(b"amount\n10\nten\n920\n")), out, skip=print)
     line 3: column 'amount': 'ten' is not a number, but the column was a number column in training; fix it, or leave it
     empty
     Followed(rows=2, alerts=1, skipped=1)
@@ -94,7 +90,7 @@ def follow(
         raise ValueError(
             f"a stream cannot be read line by line in {stream.encoding}; convert it to UTF-8, such as with iconv"
         )
-    conventions = conventions_of_output(output_format, None, separator, decimal)
+    conventions = output.conventions()
     found = Followed()
     arrivals = _whole_lines(cast(BinaryIO, stream.source))
     header = b""
@@ -126,7 +122,7 @@ def follow(
             return
         rows = _output(scorer, scored, explain)
         if rows.height:
-            content = _written(rows, output_format, conventions, header=found.rows == 0)
+            content = _written(rows, output.format, conventions, header=found.rows == 0)
             target.write(content)
             target.flush()
         found.rows += len(scored)

@@ -25,17 +25,16 @@ from numpy.typing import NDArray
 from dplan.columns.differences import Drift, TransformReport
 from dplan.exceptions import NonFiniteScoreError
 from dplan.persistence.atomic import atomic_write
-from dplan.persistence.claim import check_new, claimed
 from dplan.scoring.parts import Part, Parts
 from dplan.scoring.scorer import Scorer, highest
 from dplan.scoring.threads import Run, in_threads
-from dplan.tables.bad_cells import errors_file, write_bad_rows
+from dplan.tables.bad_cells import write_bad_rows
 from dplan.tables.chunks import CHUNK_ROWS, Conventions, n_chunks
 from dplan.tables.input import Input
 from dplan.tables.writing import (
     DIGITS,
+    Output,
     check_folder,
-    conventions_of_output,
     output_names,
     part_name,
     write_folder,
@@ -81,16 +80,12 @@ class Outcome:
 def score_table(
     scorer: Scorer,
     table: Input,
-    output: Path | None,
+    output: Output,
     *,
-    output_format: str,
     explain: bool = False,
-    separator: str | None = None,
-    decimal: str | None = None,
     inputs: Iterable[Path] = (),
     chunk_rows: int = CHUNK_ROWS,
     n_jobs: int = 2,
-    overwrite: bool = True,
     progress: Progress = lambda stage, done, total: None,
 ) -> Outcome:
     """Score a table into a file, a folder, or to standard output.
@@ -101,22 +96,16 @@ def score_table(
         How rows are scored, which columns are copied, and which rows are alerts or shown.
     table : Input
         The table.
-    output : path or None
-        File or folder to write; None for standard output.
-    output_format : {"csv", "tsv", "jsonl", "parquet", "arrow", "folder"}
-        Format of the output; "folder" for one Parquet file per input file.
+    output : Output
+        Where and how to write.
     explain : bool
         Write the reasons for each row that is shown because of `Alerts.top` or, without it, for each alert.
-    separator, decimal : str, optional
-        For text output; by default as in the table.
     inputs : iterable of path
         Files that the output must not overwrite, in addition to those of the table, such as the model.
     chunk_rows : int
         Rows per chunk.
     n_jobs : int
         Chunks scored at the same time.
-    overwrite : bool
-        Replace the output if it exists; otherwise, that is an error.
     progress : callable
         Called with the name of the stage, the steps done and the total, if it is known.
 
@@ -126,11 +115,11 @@ def score_table(
         Summary of the scored table.
     """
     paths, alerts = table.files(), scorer.alerts
-    is_folder = output_format == "folder"
+    is_folder = output.format == "folder"
     if is_folder:
-        check_folder(output, paths, alerts.top)
-    with _working_folder(output, [*inputs, *paths], is_folder, overwrite) as folder:
-        written = "parquet" if is_folder else output_format
+        check_folder(output.path, paths, alerts.top)
+    with _working_folder(output, table, inputs) as folder:
+        written = "parquet" if is_folder else output.format
         parts = Parts(scorer, folder, explain=explain, output_format=written)
         with in_threads(parts, n_jobs) as run:
             with table.unchanged():
@@ -150,7 +139,7 @@ def score_table(
                 frame = _scored_rows([("", own)], parts, start, schema)
                 frames.append(frame.with_columns(**added).select(columns))
                 start += sum(part.scored for part in own)
-            write_folder(frames, list(map(part_name, paths)), output, folder)
+            write_folder(frames, list(map(part_name, paths)), output.path, folder)
         else:
             before = ["row"] if len(paths) < 2 else ["file", "row"]
             columns = _output_columns(rows, scorer, before, list(added))
@@ -159,11 +148,10 @@ def score_table(
                 rows = rows.filter(pl.col("index").is_in(chosen.tolist()))
                 rows = rows.sort(["score", "index"], descending=[True, False])
             found = next((part.conventions for part in every if part.conventions), None)
-            written_as = conventions_of_output(output_format, found, separator, decimal)
-            if output_format not in ("parquet", "arrow"):  # nobody reads sixteen digits
+            if output.format not in ("parquet", "arrow"):  # nobody reads sixteen digits
                 rows = rows.with_columns(pl.col("score").round_sig_figs(DIGITS))
-            _write_output(rows.select(columns), output, output_format, written_as, folder)
-        bad_cells, errors = _write_errors(files, parts, output, overwrite)
+            _write_output(rows.select(columns), output, output.conventions(found), folder)
+        bad_cells, errors = _write_errors(files, parts, output)
     n_rows, resumed = sum(part.scored for part in every), sum(part.resumed for part in every)
     differences = reduce(add, (part.report for part in every), TransformReport(0, {}, {})).differences()
     drift = reduce(add, (part.drift for part in every), Drift())
@@ -264,7 +252,7 @@ def _output_columns(rows: pl.LazyFrame, scorer: Scorer, before: list[str], added
 
 
 def _write_errors(
-    files: list[tuple[str, list[Part]]], parts: Parts, output: Path | None, overwrite: bool
+    files: list[tuple[str, list[Part]]], parts: Parts, output: Output
 ) -> tuple[dict[str, int], Path | None]:
     """Return the number of cells by column that could not be used, and write the rows that were left out to a file."""
     found = []
@@ -278,8 +266,8 @@ def _write_errors(
                     rows.select(*place, pl.col("dplan_row_number") + start, pl.exclude("dplan_row_number"))
                 )
             start += part.rows
-    target = None if output is None else errors_file(output)
-    if target is not None and overwrite:
+    target = None if output.path is None else output.errors
+    if target is not None and output.overwrite:
         target.unlink(missing_ok=True)  # of an earlier run
     if not found:
         return {}, None
@@ -292,32 +280,27 @@ def _write_errors(
     return counts, target if skipped else None
 
 
-def _write_output(
-    rows: pl.LazyFrame, output: Path | None, output_format: str, conventions: Conventions, folder: Path
-) -> None:
+def _write_output(rows: pl.LazyFrame, output: Output, conventions: Conventions, folder: Path) -> None:
     """Write rows to a file that replaces the output in one step, or to standard output."""
-    if output is not None:
-        with atomic_write(output, scratch=folder) as temporary:
-            write_rows(rows, temporary, output_format, conventions)
+    if output.path is not None:
+        with atomic_write(output.path, scratch=folder) as temporary:
+            write_rows(rows, temporary, output.format, conventions)
         return
     whole = folder / "whole"
-    write_rows(rows, whole, output_format, conventions)
+    write_rows(rows, whole, output.format, conventions)
     with whole.open("rb") as file:
         shutil.copyfileobj(file, sys.stdout.buffer)
     sys.stdout.flush()
 
 
 @contextmanager
-def _working_folder(
-    output: Path | None, inputs: list[Path], is_folder: bool, overwrite: bool
-) -> Iterator[Path]:
+def _working_folder(output: Output, table: Input, inputs: Iterable[Path]) -> Iterator[Path]:
     """Claim the output and yield a folder for its parts: kept if the run is interrupted, removed at the end."""
-    if output is None:
+    if output.path is None:
         with TemporaryDirectory(prefix="dplan-") as temporary:
             yield Path(temporary)
         return
-    with claimed(output, inputs, folder=is_folder, overwrite=overwrite) as target:
-        check_new(errors_file(output), overwrite)
+    with output.claimed(table, *inputs) as target:
         folder = target.with_name(f".{target.name}.parts")
         folder.mkdir(0o700, exist_ok=True)  # private, because it contains rows of the table
         for leftover in folder.glob(".*"):  # from a run that was killed

@@ -12,9 +12,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan.exceptions import CellError
-from dplan.tables.writing import Output, neutralised
+from dplan.tables.writing import neutralised
 
-__all__ = ["OnError", "Usable", "errors_file", "without_bad_cells", "write_bad_rows"]
+__all__ = ["OnError", "Usable", "without_bad_cells", "write_bad_rows"]
 
 OnError = Literal["fail", "skip", "null"]
 
@@ -89,17 +89,6 @@ def without_bad_cells(
         else:
             found = pl.concat(bad).sort("dplan_row_number", maintain_order=True) if bad else pl.DataFrame()
             return Usable(result, rows, kept, found)
-
-
-def errors_file(output: Path) -> Path:
-    """Return the file for the rows that were left out, beside an output.
-
-    Examples
-    --------
-    >>> errors_file(Path("scored.parquet")).name
-    'scored.errors.csv'
-    """
-    return Output(output).errors
 
 
 def write_bad_rows(bad: pl.DataFrame, path: Path) -> None:

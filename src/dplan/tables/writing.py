@@ -24,7 +24,6 @@ __all__ = [
     "Output",
     "check_folder",
     "check_types",
-    "conventions_of_output",
     "format_of_output",
     "neutralised",
     "output_names",
@@ -66,8 +65,11 @@ class Output:
 
     Examples
     --------
-    >>> Output(Path("scored.parquet")).errors.name
+    >>> output = Output(Path("scored.csv"), decimal=".")
+    >>> output.errors.name
     'scored.errors.csv'
+    >>> output.conventions(Conventions(";", ",", mark=True))
+    Conventions(separator=';', decimal='.', mark=True)
     """
 
     path: Path | None
@@ -87,6 +89,12 @@ class Output:
     def errors(self) -> Path:
         """The file for the rows that were left out, beside the output."""
         return self.file.with_name(f"{self.file.stem or self.file.name}.errors.csv")
+
+    def conventions(self, found: Conventions | None = None) -> Conventions:
+        """Return how a text output is written: like the input, unless a separator or decimal sign is given."""
+        like = found or Conventions()
+        usual = "\t" if self.format == "tsv" else "," if like.separator == "\t" else like.separator
+        return Conventions(self.separator or usual, self.decimal or like.decimal, like.mark)
 
     @contextmanager
     def claimed(self, table: Input, *inputs: Path) -> Iterator[Path]:
@@ -131,21 +139,6 @@ def check_types(table: pl.DataFrame, kind: str) -> None:
                 f"column {column.name!r} of type {column.dtype} cannot be written as {kind}; "
                 "leave it out or write a .parquet file"
             ) from None
-
-
-def conventions_of_output(
-    kind: str, found: Conventions | None, separator: str | None, decimal: str | None
-) -> Conventions:
-    """Return how to write a text output: like the input, unless a separator or decimal sign is given.
-
-    Examples
-    --------
-    >>> conventions_of_output("csv", Conventions(";", ",", mark=True), None, ".")
-    Conventions(separator=';', decimal='.', mark=True)
-    """
-    like = found or Conventions()
-    usual = "\t" if kind == "tsv" else "," if like.separator == "\t" else like.separator
-    return Conventions(separator or usual, decimal or like.decimal, like.mark)
 
 
 def write_rows(
