@@ -228,17 +228,16 @@ def training_progress(detector: Detector) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def progress_bar(*, of_bytes: bool = False) -> Iterator[Callable[[str, int, int | None], None]]:
+def progress_bar() -> Iterator[Callable[[str, int, int | None], None]]:
     """Show progress; yield a function that takes the name of the stage, the steps done and the total.
 
     Where there is no terminal, a line is printed when a stage begins, and then every ten seconds.
     """
-    from rich.progress import DownloadColumn, MofNCompleteColumn, TaskProgressColumn, TransferSpeedColumn
+    from rich.progress import MofNCompleteColumn, TaskProgressColumn
 
-    columns = [DownloadColumn(), TransferSpeedColumn()] if of_bytes else [MofNCompleteColumn()]
     stage, started, said = "", 0.0, 0.0
 
-    with _bar(TaskProgressColumn(), *columns) as bar:
+    with _bar(TaskProgressColumn(), MofNCompleteColumn()) as bar:
         task = bar.add_task("", total=None)
 
         def update(name: str, done: int, total: int | None) -> None:

@@ -93,8 +93,7 @@ def update(
                 f"Are these slips? {listed(slips)}."
             )
         if not no_estimate:
-            for line in _described(changes(old, rows, updated, seed=seed)):
-                say(line)
+            say(_described(changes(old, rows, updated, seed=seed)))
         say(f"Wrote {target} in {seconds():.1f} s.")
 
 
@@ -132,7 +131,7 @@ def _read_table(
     return labelled.with_rows(done)
 
 
-def _described(change: Change) -> list[str]:
+def _described(change: Change) -> str:
     """Say what an update changes."""
     which = "Held-out verdicts" if change.held_out else "These verdicts (too few to hold some out)"
     parts = []
@@ -146,4 +145,4 @@ def _described(change: Change) -> list[str]:
         )
     before, after = (f"{100 * p:.0f} %" if math.isfinite(p) else "no alerts" for p in change.precision)
     parts.append(f"precision of alerts {before} before, {after} now")
-    return [f"{which}: {'; '.join(parts)}."]
+    return f"{which}: {'; '.join(parts)}."
