@@ -152,10 +152,9 @@ def test_from_a_notebook(folder, tmp_path, monkeypatch):
         written = page.write_results()
     assert {path.name for path in tmp_path.iterdir()} == {
         "review.verdicts.jsonl",
-        "review.verdicts.html",
         "labels.csv",
     }
-    assert len(written) == 3
+    assert written == ["verdicts: review.verdicts.jsonl", "labels: labels.csv"]
     with pytest.raises(TypeError, match="model must be a TableModel"):
         dplan.review(7, frame)
     assert json.loads((tmp_path / "review.verdicts.jsonl").read_text().splitlines()[1])["verdict"] == "normal"
