@@ -191,3 +191,22 @@ def test_outputs_of_a_review_are_different_files(tmp_path):
     (tmp_path / "other").hardlink_to(one)
     with pytest.raises(ValueError, match="would be overwritten"):
         ReviewFiles.of(tmp_path / "t.csv", None, log=one, labels_out=tmp_path / "other")
+
+
+def test_merging_keeps_the_order_of_each_log_when_a_clock_was_set_back(tmp_path):
+    def line(record, n, time):
+        return {**record, "n": n, "time": f"2026-01-01T{time}:00.000+00:00"}
+
+    anna = [
+        line(verdict("a", "anomaly"), 1, "10:00"),
+        line(undo(1), 2, "09:00"),
+        line(verdict("b"), 3, "09:01"),
+    ]
+    ben = [line(verdict("a", "normal"), 1, "09:30"), line(verdict("b", "anomaly"), 2, "10:01")]
+    merge_logs([anna, ben], tmp_path / "both.jsonl")
+    merged = read_log(tmp_path / "both.jsonl")
+    assert [(r["kind"], r.get("verdict")) for r in merged] == [
+        ("verdict", "normal"), ("verdict", "anomaly"), ("undo", None), ("verdict", "normal"), ("verdict", "anomaly"),
+    ]  # fmt: skip
+    current = Standing(merged).current.values()
+    assert [(r["row"], r["verdict"]) for r in current] == [(["a"], "normal"), (["b"], "anomaly")]

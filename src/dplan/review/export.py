@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import heapq
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -85,7 +87,8 @@ def count_lines(records: Sequence[Record]) -> LogCounts:
 def merge_logs(logs: Sequence[Sequence[Record]], output: Path) -> list[tuple[Record, Record]]:
     """Write one log with the lines of several, by time; return pairs of verdicts that contradict each other.
 
-    A later verdict about the same row counts, as in a single log.
+    A later verdict about the same row counts, as in a single log. The lines of each log stay in their order, even if a
+    clock was set back.
     """
     ids = {tuple(r["ids"]) for records in logs for r in records if r["kind"] == "session"}
     if len(ids) > 1:
@@ -93,10 +96,7 @@ def merge_logs(logs: Sequence[Sequence[Record]], output: Path) -> list[tuple[Rec
             "the logs identify rows in different ways: "
             + "; ".join(", ".join(names) or "row numbers" for names in ids)
         )
-    lines = sorted(
-        ((record["time"], which, record) for which, records in enumerate(logs) for record in records),
-        key=lambda line: line[:2],
-    )
+    lines = list(heapq.merge(*map(_timed, range(len(logs)), logs), key=lambda line: line[:2]))
     numbers = {(which, r["n"]): n for n, (_, which, r) in enumerate(lines, start=1)}
     found: dict[Key, tuple[int, Record]] = {}
     contradictions = []
@@ -115,6 +115,12 @@ def merge_logs(logs: Sequence[Sequence[Record]], output: Path) -> list[tuple[Rec
             )
         (Path(folder) / "merged.jsonl").replace(output)
     return contradictions
+
+
+def _timed(which: int, records: Sequence[Record]) -> Iterator[tuple[str, int, Record]]:
+    """Return the lines of a log, each with the latest time so far and which log it is."""
+    times = accumulate((record["time"] for record in records), max)
+    return ((time, which, record) for time, record in zip(times, records, strict=True))
 
 
 def _renumbered(record: Record, which: int, n: int, numbers: dict[tuple[int, int], int]) -> Record:
