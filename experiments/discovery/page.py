@@ -40,8 +40,7 @@ def discovery_chapter(results: Results) -> Iterator[Block]:
     cells = results.select("discovery")
     yield Paragraph(
         "A reviewer judges the rows with the highest scores that were not judged yet, and the detector learns from "
-        "the verdicts. DPLANEnsemble is measured on the session of the review page, which chooses the rows. "
-        "There are no labels at the start: an isolation forest chooses the first rows for our detectors. "
+        "the verdicts. There are no labels at the start: an isolation forest chooses the first rows for our detectors. "
         "DPLANEnsemble and the forests of coniferest learn from the first verdicts on; for other detectors, the "
         "isolation forest goes on until the first anomaly is found. Of the paper's data sets, at most 10,000 rows "
         "with 2 % anomalies of one class are drawn for each seed."
@@ -52,6 +51,10 @@ def discovery_chapter(results: Results) -> Iterator[Block]:
             "scores. Since then, the experiment runs the session of the review page itself, which also spreads "
             "batches, lets near duplicates of finds come next, and explores; these results have not been measured "
             "again yet."
+        )
+    else:
+        yield Paragraph(
+            "DPLANEnsemble is measured on the session of the review page, which chooses the rows."
         )
     for per_refit in sorted({cell["x"] for cell in cells}, reverse=True):
         own = [cell for cell in cells if cell["x"] == per_refit]
