@@ -198,3 +198,22 @@ def test_a_later_verdict_counts_and_undoing_it_brings_the_earlier_one_back(tmp_p
         assert labels(log.verdicts) == {}
     assert Standing(read_log(tmp_path / "v.jsonl")).current == {}
     assert Key(("a",), "d") not in log.verdicts.current
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {**verdict("a"), "window": ["w"]},
+        {**verdict("a"), "number": True},
+        verdict("a", "anomaly", "\ud800"),
+        verdict("\udfff"),
+        {**verdict("a"), "verdict": "maybe"},
+    ],
+)
+def test_a_line_that_could_not_be_read_back_is_not_saved(tmp_path, line):
+    with VerdictLog(tmp_path / "v.jsonl") as log:
+        log.append(verdict("kept"))
+        with pytest.raises(ValueError, match="not saved"):
+            log.append(verdict("b"), line)
+        log.append(verdict("later"))
+    assert [record["row"] for record in read_log(tmp_path / "v.jsonl")] == [["kept"], ["later"]]

@@ -139,13 +139,19 @@ class VerdictLog:
         self.verdicts = Standing(self.records)
 
     def append(self, *records: Record) -> list[Record]:
-        """Add lines, with number and time; when this returns, they are on disk."""
+        """Add lines, with number and time; when this returns, they are on disk.
+
+        Raises ValueError, and saves nothing, if a line could not be read back.
+        """
         with self._lock:
             time = datetime.now(UTC).isoformat(timespec="milliseconds")
             numbered = [
                 {"n": len(self.records) + i, "time": time, **record}
                 for i, record in enumerate(records, start=1)
             ]
+            for record in numbered:
+                if problem := _problem(record, record["n"]):
+                    raise ValueError(f"not saved: {problem}")
             try:
                 if self._file is not None:
                     self._file.append(_as_lines(numbered))
@@ -231,8 +237,20 @@ def _problem(record: Any, number: int) -> str:
             return f"the field {name!r} is {value!r:.40}"
     if record["n"] != number:
         return f"it has the number {record['n']}; a line is missing, or twice there"
+    for name, value in record.items():
+        if not _is_unicode(value):
+            return f"the field {name!r} is not valid Unicode"
     if kind == "undo" and not all(type(n) is int for n in record["of"]):
         return f"the field 'of' is {record['of']!r:.40}"
     if kind == "verdict" and record["verdict"] not in get_args(Decision):
         return f"unknown verdict {record['verdict']!r:.40}"
     return ""
+
+
+def _is_unicode(value: Any) -> bool:
+    """Return whether texts can be written to a file: half of a surrogate pair, as JSON allows it, cannot."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -106,7 +106,7 @@ class Session:
             {
                 "kind": "session",
                 "version": VERSION,
-                "table": self.maker.table.path.name,
+                "table": self.maker.table.path.name.encode(errors="replace").decode(),
                 "model": opened.digest,
                 "ids": ids,
                 "columns": self._columns(opened),
