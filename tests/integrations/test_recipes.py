@@ -24,8 +24,13 @@ pytest.importorskip("mlflow", reason="the extra [mlflow] is not installed; run  
 pytest.importorskip("ray", reason="Ray is not installed; run  make test-integrations")
 
 PAGE = (PROJECT / "docs" / "production.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```py\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
 LIBRARIES = ("dplan.spark", "dplan.mlflow", "ray.data")
+# The recipe for Dask, which needs no environment of its own, is run by tests/scoring.
+BLOCKS = [
+    block
+    for block in re.findall(r"^```py\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
+    if "distributed" not in block
+]
 
 # Appended to the recipe for Ray, which brings psutil: who listens while its cluster runs?
 LISTENERS = """

@@ -34,7 +34,7 @@ from dplan.serving.scoring import explain, score
 from dplan.spark import _scored as spark_scored
 from dplan.tables import Input
 from dplan.tables.reasons import joined
-from dplan.tables.writing import DIGITS
+from dplan.tables.writing import DIGITS, Output
 from tests.tables.payments import payments
 
 N_ROWS = 120
@@ -108,7 +108,7 @@ def file_way(ending):
     def run(case):
         out = case.folder / f"scored.{ending}"
         scorer = Scorer(case.model, keep=["place"])
-        score_table(scorer, case.input(ending), out, output_format=ending, explain=True, chunk_rows=50)
+        score_table(scorer, case.input(ending), Output(out, ending), explain=True, chunk_rows=50)
         found = pl.read_csv(out) if ending == "csv" else pl.read_parquet(out)
         return found.select(
             row="place", score="score", percentile="percentile", alert="alert", reasons="reasons"
@@ -120,7 +120,7 @@ def file_way(ending):
 def stream(case):
     out = io.BytesIO()
     source = Input(io.BytesIO((case.folder / "t.csv").read_bytes()), "csv").like(case.model)
-    follow(Scorer(case.model, keep=["place"]), source, out, output_format="csv", explain=True)
+    follow(Scorer(case.model, keep=["place"]), source, out, explain=True)
     found = pl.read_csv(out.getvalue())
     return found.select(row="place", score="score", percentile="percentile", alert="alert", reasons="reasons")
 

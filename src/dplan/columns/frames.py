@@ -141,9 +141,9 @@ def check_cells(series: pl.Series, bad: pl.Series, problem: str) -> None:
     """Raise an error about the first cell that is marked as bad; ``{}`` in the problem is its value."""
     if bad.any():
         row = int(bad.arg_max() or 0)
-        raise CellError(
-            series.name, row, problem.replace("{}", shown(series[row]), 1), rows=tuple(bad.arg_true())
-        )
+        if "{}" in problem:  # only then: Python has no date for some values
+            problem = problem.replace("{}", shown(series[row]), 1)
+        raise CellError(series.name, row, problem, rows=tuple(bad.arg_true()))
 
 
 def for_each_column(
