@@ -72,7 +72,7 @@ def replace_folder(new: Path, target: Path) -> None:
 
 
 def file_state(path: Path) -> tuple[int, ...] | None:
-    """Return numbers that differ if a file was changed or replaced; None if there is no such file.
+    """Return numbers that differ if a file was changed or replaced; None if it does not exist.
 
     Examples
     --------
