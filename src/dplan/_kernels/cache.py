@@ -37,6 +37,9 @@ class Kind(Enum):
     NONE = "no cache"
 
 
+WRITABLE = (Kind.CHOSEN, Kind.PACKAGE, Kind.USER, Kind.TEMPORARY)
+
+
 class Place(NamedTuple):
     """A cache folder; each module has its own subfolder."""
 
@@ -132,7 +135,31 @@ def with_cache(compile_later: Callable[[bool], Any]) -> Any:
             kernel._cache = _ReadOnlyCache(kernel.py_func)  # type: ignore[no-untyped-call]
         return kernel
     with _numba_cache_dir("" if kind is Kind.PACKAGE else str(folder)):
-        return compile_later(True)
+        kernel = compile_later(True)
+    kernel._cache.save_overload = _if_possible(kernel._cache.save_overload)
+    return kernel
+
+
+def _if_possible(save: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    """Return a function that stores a kernel, or logs why it cannot: a full disk does not stop the work."""
+
+    def save_or_warn(signature: Any, data: Any) -> None:
+        try:
+            save(signature, data)
+        except OSError as error:
+            logger.warning("A compiled kernel could not be cached and will be compiled again: %s", error)
+
+    return save_or_warn
+
+
+def kept_in(kernel: Any) -> Path | None:
+    """Return the folder that a kernel is stored in; None if it is not stored."""
+    return Path(kernel._cache.cache_path) if place().kind in WRITABLE else None
+
+
+def is_cached(kernel: Any) -> bool:
+    """Return whether a version of a kernel is in the cache, without loading it."""
+    return kernel._cache.cache_path is None or bool(kernel._cache._cache_file._load_index())
 
 
 @contextmanager

@@ -11,13 +11,30 @@ from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import event
+from numba.core.compiler_lock import global_compiler_lock
 
-from dplan._kernels.cache import with_cache
+from dplan._kernels.cache import kept_in, with_cache
+from dplan._kernels.compiling import compiling
+from dplan._kernels.sharing import alone
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
 # Flags that speed up sums and preserve NaN: a diverged network must stay visible as NaN.
 _FAST_SUMS = {"reassoc", "contract", "nsz"}
+
+
+class _Listener(event.Listener):
+    """Notes when numba compiles a kernel that was not in the cache."""
+
+    def on_start(self, event: Any) -> None:
+        compiling.begin()
+
+    def on_end(self, event: Any) -> None:
+        compiling.end()
+
+
+event.register("numba:compile", _Listener())  # type: ignore[no-untyped-call]
 
 _lock = threading.Lock()
 _compiling = 0
@@ -63,8 +80,22 @@ def _compiled(function: Function, **options: Any) -> Function:
     # Kernels are never called from C, so do not compile a C wrapper.
     options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     kernel = with_cache(lambda cached: numba.njit(cache=cached, **options)(function))
-    kernel.compile = _without_collecting()(kernel.compile)
+    kernel.compile = _without_collecting()(_shared(kernel, kernel.compile))
     return cast(Function, kernel)
+
+
+def _shared(kernel: Any, compile_now: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    folder = kept_in(kernel)
+    if folder is None:
+        return compile_now
+    name = f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}"
+
+    def compile_or_wait(signature: Any) -> Any:
+        # In this order: a thread that has the compiler must not wait for one that waits for the compiler.
+        with global_compiler_lock, alone(folder, name):
+            return compile_now(signature)
+
+    return compile_or_wait
 
 
 @contextmanager

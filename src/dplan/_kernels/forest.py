@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels.compile import compiled, compiled_exactly, compiled_into_fast_caller
-from dplan._kernels.perceptron import Floats, Sizes, embed
+from dplan._kernels.perceptron import Sizes, embed
 from dplan._kernels.views import matrix
+from dplan.arrays import Float32s
 
 _BLOCK_ROWS = 256  # that are scored together
 _FEW_NODES = 15  # of the first four levels
@@ -28,8 +29,8 @@ class Forest(NamedTuple):
     """Flat arrays of all trees."""
 
     features: NDArray[np.int32]  # (trees, inner nodes): the column that a node tests
-    thresholds: Floats  # (trees, inner nodes): up to this value a row goes left
-    path_lengths: Floats  # (trees, leaves): expected depth of a row that ends here
+    thresholds: Float32s  # (trees, inner nodes): up to this value a row goes left
+    path_lengths: Float32s  # (trees, leaves): expected depth of a row that ends here
     tree_size: int  # rows that each tree is grown on
 
 
@@ -50,7 +51,7 @@ def new_forest(n_trees: int, tree_size: int) -> Forest:
     )
 
 
-def grow(forest: Forest, tree: int, sample: Floats, rng: np.random.Generator) -> None:
+def grow(forest: Forest, tree: int, sample: Float32s, rng: np.random.Generator) -> None:
     """Split the sample at random units and values until every row is isolated or the depth limit is reached."""
     one = slice(tree, tree + 1)
     arrays = forest.features[one], forest.thresholds[one], forest.path_lengths[one]
@@ -58,7 +59,7 @@ def grow(forest: Forest, tree: int, sample: Floats, rng: np.random.Generator) ->
 
 
 def grow_on_stretches(
-    forest: Forest, rows: Floats, n_places: int, theta: Floats, sizes: Sizes, rng: np.random.Generator
+    forest: Forest, rows: Float32s, n_places: int, theta: Float32s, sizes: Sizes, rng: np.random.Generator
 ) -> None:
     """Grow each tree on the embedding of consecutive rows, which begin at one of the first `n_places`.
 
@@ -72,12 +73,12 @@ def grow_on_stretches(
 @compiled
 def _grow_some(
     features: NDArray[np.int32],
-    thresholds: Floats,
-    path_lengths: Floats,
-    rows: Floats,
+    thresholds: Float32s,
+    path_lengths: Float32s,
+    rows: Float32s,
     tree_size: int,
     n_places: int,
-    theta: Floats,
+    theta: Float32s,
     sizes: Sizes,
     rng: np.random.Generator,
 ) -> None:
@@ -91,9 +92,9 @@ def _grow_some(
 @compiled_into_fast_caller
 def _grow(
     features: NDArray[np.int32],
-    thresholds: Floats,
-    path_lengths: Floats,
-    sample: Floats,
+    thresholds: Float32s,
+    path_lengths: Float32s,
+    sample: Float32s,
     rng: np.random.Generator,
 ) -> None:
     n_rows, n_units = sample.shape
@@ -147,7 +148,7 @@ def _grow(
 
 
 @compiled_exactly
-def isolation_scores(forest: Forest, embedded: Floats) -> Floats:
+def isolation_scores(forest: Forest, embedded: Float32s) -> Float32s:
     """Return iForest's score 2^(-E[h] / c(ψ)) of each embedded row, in (0, 1]; higher is easier to isolate."""
     n_rows, n_units = embedded.shape
     n_trees, n_inner = forest.features.shape
@@ -191,7 +192,7 @@ def isolation_scores(forest: Forest, embedded: Floats) -> Floats:
 
 
 @compiled_exactly
-def isolation_score(forest: Forest, values: Floats, nodes: NDArray[np.int32]) -> np.float32:
+def isolation_score(forest: Forest, values: Float32s, nodes: NDArray[np.int32]) -> np.float32:
     """Return the score of one embedded row: the same as `isolation_scores`, but trees are walked side by side.
 
     `nodes` is memory for as many numbers as there are trees.

@@ -4,50 +4,64 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels.compile import compiled_exactly
-from dplan._kernels.perceptron import Floats
 from dplan._kernels.product import LANES, NO_FLOOR, NO_SHIFT, has_wide_registers, tile
+from dplan._kernels.scaling import with_ranks
+from dplan.arrays import Float32s
 
-# Distances are averaged over several small samples. In such a sample, a hidden anomaly rarely meets another anomaly of
-# its class (LeSiNN: Pang, Ting, Albrecht, 2015).
-N_SAMPLES, SAMPLE_ROWS = 4, 256
+# Distances are averaged over several small samples, at most a quarter of all rows each. In such a sample, a hidden
+# anomaly rarely meets another anomaly of its class (LeSiNN: Pang, Ting, Albrecht, 2015).
+N_SAMPLES, SAMPLE_ROWS, _LARGEST_PART = 8, 192, 4
 
-# Ranks among so many quantiles are added to columns scaled to [0, 1], with this weight. Steps are powers of two, so
-# they are exact.
-_N_QUANTILES, _RANK_WEIGHT = 32, 0.5
+RANK_WEIGHT = 0.5  # of ranks that are added to columns scaled to [0, 1]
 
 _TOGETHER = 8 if has_wide_registers() else 4  # neighbours whose distances are summed at the same time
 _many, _one = tile(_TOGETHER, nearest=True), tile(1, nearest=True)
 
 
-def sample_sizes(n_unlabelled: int) -> tuple[int, int]:
-    """Return the number of samples and rows per sample: at most a quarter of all rows in total, at least one.
+def draw_samples(rows: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw samples of rows, as (samples, rows); if they overlap, all rows are in about as many of them.
 
     Examples
     --------
-    >>> sample_sizes(100_000), sample_sizes(400), sample_sizes(9), sample_sizes(2)
-    ((4, 256), (4, 25), (2, 1), (1, 1))
+    >>> rng = np.random.default_rng(0)
+    >>> draw_samples(np.arange(100_000), rng).shape, draw_samples(np.arange(2), rng).shape
+    ((8, 192), (8, 1))
+    >>> sorted(np.bincount(draw_samples(np.arange(6), rng).ravel()).tolist())
+    [1, 1, 1, 1, 2, 2]
     """
-    n_rows = max(n_unlabelled // 4, 1)
-    n_samples = min(N_SAMPLES, n_rows)
-    return n_samples, min(SAMPLE_ROWS, n_rows // n_samples)
+    n_each = max(1, min(SAMPLE_ROWS, len(rows) // _LARGEST_PART))
+    n_drawn = N_SAMPLES * n_each
+    shuffled = [rng.permutation(rows) for _ in range(-(-n_drawn // len(rows)))]
+    return np.concatenate(shuffled)[:n_drawn].reshape(N_SAMPLES, n_each)
 
 
-def column_quantiles(rows: Floats) -> Floats:
-    """Return the values of each column that `spread_out` compares with, with shape (quantiles, columns).
+def samples_with(samples: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:
+    """Return how many samples each row of a table is in.
 
     Examples
     --------
-    >>> column_quantiles(np.arange(64, dtype=np.float32)[:, None])[:3, 0]
-    array([1., 3., 5.], dtype=float32)
+    >>> samples_with(np.array([[0, 2], [2, 2]]), 4)
+    array([1, 0, 2, 0])
     """
-    places = (2 * np.arange(_N_QUANTILES) + 1) * len(rows) // (2 * _N_QUANTILES)
-    return np.sort(rows, axis=0)[places]
+    return np.bincount(np.concatenate([np.unique(sample) for sample in samples]), minlength=n_rows)
 
 
-def spread_out(quantiles: Floats, rows: Floats) -> Floats:
-    """Return rows with its rank added to each value.
+def without_own(
+    distances: NDArray[np.float64], own: NDArray[np.int64], n_samples: int
+) -> NDArray[np.float64]:
+    """Return mean distances of rows to the samples that they are not in themselves: to their own, it is zero.
 
-    A few extreme values leave the others of a scaled column close together. Ranks spread them out.
+    Examples
+    --------
+    >>> without_own(np.array([3.0, 3.0]), np.array([0, 2]), 8)
+    array([3., 4.])
+    """
+    others: NDArray[np.float64] = distances * n_samples / np.maximum(n_samples - own, 1)
+    return others
+
+
+def spread_out(quantiles: Float32s, rows: Float32s) -> Float32s:
+    """Return rows with half its rank added to each value; see `with_ranks`.
 
     Examples
     --------
@@ -55,29 +69,10 @@ def spread_out(quantiles: Floats, rows: Floats) -> Floats:
     >>> spread_out(quantiles, np.array([[0.0], [0.125], [0.25], [9.0]], dtype=np.float32))[:, 0]
     array([0.    , 0.25  , 0.5625, 9.5   ], dtype=float32)
     """
-    spread = np.zeros(rows.shape, dtype=np.float32)
-    _spread_out(quantiles, np.ascontiguousarray(rows), np.float32(rank_step(quantiles)), spread)
-    return spread
+    return with_ranks(quantiles, rows, 1.0, RANK_WEIGHT)
 
 
-def rank_step(quantiles: Floats) -> float:
-    """Return what each quantile below a value adds to it, and again each that is not above it."""
-    return _RANK_WEIGHT / (2 * len(quantiles))
-
-
-@compiled_exactly
-def _spread_out(quantiles: Floats, rows: Floats, step: np.float32, spread: Floats) -> None:
-    n_rows, n_columns = rows.shape
-    for i in range(n_rows):
-        for k in range(len(quantiles)):
-            for column in range(n_columns):
-                value, quantile = rows[i, column], quantiles[k, column]
-                spread[i, column] += np.float32(quantile < value) + np.float32(quantile <= value)  # exact
-        for column in range(n_columns):
-            spread[i, column] = rows[i, column] + step * spread[i, column]
-
-
-def mean_nearest_distance(neighbours: Floats, rows: Floats) -> NDArray[np.float64]:
+def mean_nearest_distance(neighbours: Float32s, rows: Float32s) -> NDArray[np.float64]:
     """Return the distance of each row to the nearest row of a sample, averaged over samples (samples, rows, columns).
 
     Every distance is a sum of squared differences, because a difference of products loses small distances between large
@@ -101,10 +96,10 @@ def mean_nearest_distance(neighbours: Floats, rows: Floats) -> NDArray[np.float6
 
 @compiled_exactly
 def _mean_nearest_distance(
-    neighbours: Floats,
-    rows: Floats,
-    turned: Floats,  # (columns, lanes): one row per lane; the last lanes may be unused
-    nearest: Floats,  # (lanes)
+    neighbours: Float32s,
+    rows: Float32s,
+    turned: Float32s,  # (columns, lanes): one row per lane; the last lanes may be unused
+    nearest: Float32s,  # (lanes)
     sums: NDArray[np.float64],  # (lanes)
     distances: NDArray[np.float64],  # (rows), the result
 ) -> None:

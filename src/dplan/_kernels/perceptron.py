@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from dplan._kernels.compile import compiled_exactly, compiled_into_caller, compiled_into_fast_caller
 from dplan._kernels.views import matrix
+from dplan.arrays import Float32s
 
-Floats = NDArray[np.float32]
 Sizes = NDArray[np.int64]
 
 # OpenBLAS multiplies small matrices (up to a million multiplications) without packing. These networks are so narrow
@@ -50,7 +50,7 @@ def n_parameters(sizes: Sizes) -> int:
     return int(np.sum(sizes[:-1] * sizes[1:] + sizes[1:]))
 
 
-def glorot_uniform(sizes: Sizes, rng: np.random.Generator) -> Floats:
+def glorot_uniform(sizes: Sizes, rng: np.random.Generator) -> Float32s:
     """Draw initial weights: kernels from U(±√(6 / (inputs + units))), biases zero.
 
     Examples
@@ -69,7 +69,7 @@ def glorot_uniform(sizes: Sizes, rng: np.random.Generator) -> Floats:
 
 
 @compiled_exactly
-def kernel(theta: Floats, sizes: Sizes, layer: int) -> Floats:
+def kernel(theta: Float32s, sizes: Sizes, layer: int) -> Float32s:
     """Return the kernel of a layer as a view of shape (inputs, units)."""
     start = 0
     for below in range(layer):
@@ -79,7 +79,7 @@ def kernel(theta: Floats, sizes: Sizes, layer: int) -> Floats:
 
 
 @compiled_exactly
-def biases(theta: Floats, sizes: Sizes, layer: int) -> Floats:
+def biases(theta: Float32s, sizes: Sizes, layer: int) -> Float32s:
     """Return the biases of a layer as a view of shape (units,)."""
     end = 0
     for below in range(layer + 1):
@@ -104,7 +104,7 @@ def rows_per_block(n_rows: int, n_inputs: int, n_units: int) -> int:
 
 
 @compiled_into_caller
-def _layer(theta: Floats, sizes: Sizes, layer: int, below: Floats) -> Floats:
+def _layer(theta: Float32s, sizes: Sizes, layer: int, below: Float32s) -> Float32s:
     """Return the output of a layer: affine, and ReLU unless it is the last layer."""
     out = np.empty((below.shape[0], sizes[layer + 1]), dtype=below.dtype)
     _fill_layer(theta, sizes, layer, below, out)
@@ -112,7 +112,7 @@ def _layer(theta: Floats, sizes: Sizes, layer: int, below: Floats) -> Floats:
 
 
 @compiled_exactly
-def _fill_layer(theta: Floats, sizes: Sizes, layer: int, below: Floats, out: Floats) -> None:
+def _fill_layer(theta: Float32s, sizes: Sizes, layer: int, below: Float32s, out: Float32s) -> None:
     """Write the output of a layer into `out`."""
     weights = kernel(theta, sizes, layer)
     size = rows_per_block(below.shape[0], weights.shape[0], weights.shape[1])
@@ -130,7 +130,7 @@ def _fill_layer(theta: Floats, sizes: Sizes, layer: int, below: Floats, out: Flo
 
 
 @compiled_exactly
-def embed(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
+def embed(theta: Float32s, sizes: Sizes, rows: Float32s) -> Float32s:
     """Return the output of the last hidden layer, without dropout."""
     out = rows
     for layer in range(len(sizes) - 2):
@@ -139,13 +139,15 @@ def embed(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
 
 
 @compiled_into_caller
-def outputs(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
+def outputs(theta: Float32s, sizes: Sizes, rows: Float32s) -> Float32s:
     """Return the network's outputs, without dropout."""
     return _layer(theta, sizes, len(sizes) - 2, embed(theta, sizes, rows))
 
 
 @compiled_exactly
-def forward(theta: Floats, sizes: Sizes, rows: Floats, dropout: float, rng: np.random.Generator) -> Floats:
+def forward(
+    theta: Float32s, sizes: Sizes, rows: Float32s, dropout: float, rng: np.random.Generator
+) -> Float32s:
     """Return the outputs of all layers in a training pass, in one flat array that `passed_on` reads.
 
     Dropout follows every hidden layer except the last: a unit is dropped with probability `dropout`, and the others are
@@ -173,7 +175,7 @@ def forward(theta: Floats, sizes: Sizes, rows: Floats, dropout: float, rng: np.r
 
 
 @compiled_exactly
-def passed_on(passed: Floats, sizes: Sizes, layer: int, n_rows: int) -> Floats:
+def passed_on(passed: Float32s, sizes: Sizes, layer: int, n_rows: int) -> Float32s:
     """Return the output of a layer in `forward`, as a view of shape (rows, units)."""
     start = 0
     for below in range(layer):
@@ -183,13 +185,13 @@ def passed_on(passed: Floats, sizes: Sizes, layer: int, n_rows: int) -> Floats:
 
 @compiled_exactly
 def backward(
-    theta: Floats,
+    theta: Float32s,
     sizes: Sizes,
-    rows: Floats,
-    passed: Floats,
-    output_gradient: Floats,
+    rows: Float32s,
+    passed: Float32s,
+    output_gradient: Float32s,
     dropout: float,
-    gradient: Floats,
+    gradient: Float32s,
 ) -> None:
     """Write the gradient of the loss into `gradient`, given its gradient with respect to the outputs."""
     last = len(sizes) - 2
@@ -218,7 +220,7 @@ def backward(
 
 
 @compiled_into_caller
-def _kernel_gradient(below: Floats, delta: Floats, out: Floats) -> None:
+def _kernel_gradient(below: Float32s, delta: Float32s, out: Float32s) -> None:
     """Write below.T · delta into `out`."""
     n_inputs, n_units = out.shape
     size = rows_per_block(below.shape[0], n_inputs, n_units)
@@ -234,7 +236,7 @@ def _kernel_gradient(below: Floats, delta: Floats, out: Floats) -> None:
 
 
 @compiled_into_fast_caller
-def add_weight_decay(theta: Floats, sizes: Sizes, l2: float, gradient: Floats) -> None:
+def add_weight_decay(theta: Float32s, sizes: Sizes, l2: float, gradient: Float32s) -> None:
     """Add the gradient of ``l2 · Σ w²`` over the hidden kernels: neither biases nor the output layer decay."""
     factor = np.float32(2 * l2)
     start = 0
@@ -254,7 +256,7 @@ def _no_denormal(value: np.float32) -> np.float32:
 
 @compiled_into_fast_caller
 def rmsprop(
-    theta: Floats, gradient: Floats, square: Floats, learning_rate: float, decay: float, epsilon: float
+    theta: Float32s, gradient: Float32s, square: Float32s, learning_rate: float, decay: float, epsilon: float
 ) -> None:
     """Take one step of RMSprop as in Keras 2.3, not centred and without momentum."""
     rate, keep, floor = np.float32(learning_rate), np.float32(decay), np.float32(epsilon)
@@ -266,10 +268,10 @@ def rmsprop(
 
 @compiled_into_fast_caller
 def rmsprop_with_momentum(
-    theta: Floats,
-    gradient: Floats,
-    square: Floats,
-    velocity: Floats,
+    theta: Float32s,
+    gradient: Float32s,
+    square: Float32s,
+    velocity: Float32s,
     learning_rate: float,
     decay: float,
     epsilon: float,
@@ -287,10 +289,10 @@ def rmsprop_with_momentum(
 
 @compiled_into_fast_caller
 def centred_rmsprop(
-    theta: Floats,
-    gradient: Floats,
-    mean: Floats,
-    square: Floats,
+    theta: Float32s,
+    gradient: Float32s,
+    mean: Float32s,
+    square: Float32s,
     learning_rate: float,
     decay: float,
     min_squared_gradient: float,
@@ -304,7 +306,7 @@ def centred_rmsprop(
         theta[i] -= rate * slope / np.sqrt(square[i] - mean[i] * mean[i] + floor)
 
 
-def unflatten(theta: Floats, sizes: Sizes) -> list[tuple[Floats, Floats]]:
+def unflatten(theta: Float32s, sizes: Sizes) -> list[tuple[Float32s, Float32s]]:
     """Return (kernel, biases) of every layer, as views.
 
     Examples
@@ -322,7 +324,7 @@ def unflatten(theta: Floats, sizes: Sizes) -> list[tuple[Floats, Floats]]:
 
 
 @compiled_exactly
-def represent(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
+def represent(theta: Float32s, sizes: Sizes, rows: Float32s) -> Float32s:
     """Return the outputs after ReLU, for networks whose last layer is the learned representation."""
     with_no_outputs = np.zeros(len(sizes) + 1, dtype=np.int64)
     with_no_outputs[:-1] = sizes

@@ -26,7 +26,8 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from dplan._kernels.compile import compiled_exactly
-from dplan._kernels.perceptron import Floats, Sizes, biases, kernel
+from dplan._kernels.perceptron import Sizes, biases, kernel
+from dplan.arrays import Float32s
 
 LANES = 16  # results that are summed at the same time: a register of AVX-512, two of AVX2, four of NEON
 
@@ -151,7 +152,7 @@ _ROWS = 6  # with LANES sums each, these fill the registers of AVX2 and those of
 _many_rows, _one_row = tile(_ROWS), tile(1)
 
 
-def outputs(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
+def outputs(theta: Float32s, sizes: Sizes, rows: Float32s) -> Float32s:
     """Return a network's outputs, like `perceptron.outputs` except for rounding.
 
     Examples
@@ -165,12 +166,12 @@ def outputs(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
     return propagate(theta, sizes, np.ascontiguousarray(rows), len(sizes) - 2)
 
 
-def represent(theta: Floats, sizes: Sizes, rows: Floats) -> Floats:
+def represent(theta: Float32s, sizes: Sizes, rows: Float32s) -> Float32s:
     """Return the outputs after ReLU, for networks whose last layer is the learned representation."""
     return propagate(theta, sizes, np.ascontiguousarray(rows), len(sizes) - 1)
 
 
-def affine(rows: Floats, weights: Floats, shift: Floats) -> Floats:
+def affine(rows: Float32s, weights: Float32s, shift: Float32s) -> Float32s:
     """Return ``rows @ weights + shift``.
 
     Examples
@@ -184,7 +185,7 @@ def affine(rows: Floats, weights: Floats, shift: Floats) -> Floats:
 
 
 @compiled_exactly
-def propagate(theta: Floats, sizes: Sizes, rows: Floats, n_rectified: int) -> Floats:
+def propagate(theta: Float32s, sizes: Sizes, rows: Float32s, n_rectified: int) -> Float32s:
     """Return the output of the last layer; the first `n_rectified` layers use ReLU. Rows must be contiguous."""
     n_rows = len(rows)
     for layer in range(len(sizes) - 1):

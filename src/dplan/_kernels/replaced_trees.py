@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels.compile import compiled_exactly
-from dplan._kernels.perceptron import Floats
 from dplan._kernels.replaced import Changes, Indices
 from dplan._kernels.trees import Trees
+from dplan.arrays import Float32s
 
 Set = np.uint64
 Sets = NDArray[Set]
@@ -46,12 +46,11 @@ class Workspace(NamedTuple):
     waiting_sets: Sets  # and by which of them
 
 
-@compiled_exactly
 def tree_changes(
     trees: Trees,
     weights: NDArray[np.float64],
-    rows: Floats,
-    background: Floats,
+    rows: Float32s,
+    background: Float32s,
     feature_of: Indices,
     n_features: int,
 ) -> Changes:
@@ -59,20 +58,30 @@ def tree_changes(
     changes = np.zeros((2, len(rows), n_features))
     for start in range(0, len(background), _WORD):
         workspace = _new_workspace(trees, weights, background[start : start + _WORD], feature_of, n_features)
-        for i in range(len(rows)):
-            _move(trees, rows[i], workspace)
-            for which in range(2):
-                changes[which, i] += workspace.moved[which].sum(axis=1) / len(background)
+        _add_tree_changes(trees, np.ascontiguousarray(rows), len(background), workspace, changes)
     return changes
 
 
 @compiled_exactly
+def _add_tree_changes(
+    trees: Trees, rows: Float32s, n_background: int, workspace: Workspace, changes: Changes
+) -> None:
+    for i in range(len(rows)):
+        _move(trees, rows[i], workspace)
+        for which in range(2):
+            for feature in range(changes.shape[2]):
+                total = 0.0
+                for b in range(workspace.moved.shape[2]):
+                    total += workspace.moved[which, feature, b]
+                changes[which, i, feature] += total / n_background
+
+
 def forest_changes(
     forest: Trees,
     average_path_length: float,
     weight: float,
-    rows: Floats,
-    background: Floats,
+    rows: Float32s,
+    background: Float32s,
     feature_of: Indices,
     n_features: int,
 ) -> Changes:
@@ -82,25 +91,54 @@ def forest_changes(
     changes = np.zeros((2, len(rows), n_features))
     for start in range(0, n_background, _WORD):
         workspace = _new_workspace(forest, ones, background[start : start + _WORD], feature_of, n_features)
-        lengths = np.empty((2, workspace.leaves.shape[1]))
-        lengths[0] = workspace.leaves.sum(axis=0)
-        for i in range(len(rows)):
-            lengths[1] = _move(forest, rows[i], workspace)
-            before = 2 ** (rate * lengths)
-            for which in range(2):
-                for feature in range(n_features):
-                    for b in range(lengths.shape[1]):
-                        change = workspace.moved[which, feature, b]
-                        if change != 0:
-                            after = 2 ** (rate * (lengths[which, b] + change))
-                            changes[which, i, feature] += weight / n_background * (after - before[which, b])
+        lengths = np.zeros((2, workspace.leaves.shape[1]))
+        _add_forest_changes(
+            forest,
+            np.ascontiguousarray(rows),
+            rate,
+            weight / n_background,
+            workspace,
+            lengths,
+            np.empty_like(lengths),
+            changes,
+        )
     return changes
 
 
 @compiled_exactly
+def _add_forest_changes(
+    forest: Trees,
+    rows: Float32s,
+    rate: float,
+    weight: float,
+    workspace: Workspace,
+    lengths: NDArray[np.float64],  # (2, background rows): sums of path lengths, zeros at first
+    before: NDArray[np.float64],  # the same shape: their scores
+    changes: Changes,
+) -> None:
+    n_background = lengths.shape[1]
+    for tree in range(len(workspace.leaves)):
+        for b in range(n_background):
+            lengths[0, b] += workspace.leaves[tree, b]
+    for i in range(len(rows)):
+        own = _move(forest, rows[i], workspace)
+        for b in range(n_background):
+            lengths[1, b] = own
+            for which in range(2):
+                before[which, b] = 2 ** (rate * lengths[which, b])
+        for which in range(2):
+            for feature in range(changes.shape[2]):
+                for b in range(n_background):
+                    change = workspace.moved[which, feature, b]
+                    if change != 0:
+                        after = 2 ** (rate * (lengths[which, b] + change))
+                        changes[which, i, feature] += weight * (after - before[which, b])
+
+
 def _new_workspace(
-    trees: Trees, weights: NDArray[np.float64], background: Floats, feature_of: Indices, n_features: int
+    trees: Trees, weights: NDArray[np.float64], background: Float32s, feature_of: Indices, n_features: int
 ) -> Workspace:
+    # Allocated here, because compiling an allocation takes longer than compiling a loop.
     n_trees, n_nodes, n_background = len(trees.roots), len(trees.values), len(background)
     workspace = Workspace(
         feature_of[trees.features],
@@ -117,12 +155,17 @@ def _new_workspace(
         np.empty(n_background, dtype=np.int64),
         np.empty(n_background, dtype=np.uint64),
     )
-    feature_at, here, right, parents = (
-        workspace.feature_at,
-        workspace.here,
-        workspace.right,
-        np.full(n_nodes, n_nodes),
-    )
+    _follow(trees, weights, np.ascontiguousarray(background), workspace, np.full(n_nodes, n_nodes))
+    return workspace
+
+
+@compiled_exactly
+def _follow(
+    trees: Trees, weights: NDArray[np.float64], background: Float32s, workspace: Workspace, parents: Indices
+) -> None:
+    """Send the background rows down all trees; no node has a parent yet."""
+    n_trees, n_nodes, n_background = len(trees.roots), len(trees.values), len(background)
+    feature_at, here, right = workspace.feature_at, workspace.here, workspace.right
     for tree in range(n_trees):
         workspace.tree_of[trees.roots[tree]] = tree
         here[trees.roots[tree]] = ~_NONE >> Set(_WORD - n_background)
@@ -146,30 +189,34 @@ def _new_workspace(
             child = trees.children[node, step]
             parents[child], workspace.tree_of[child] = node, tree
             here[child] = here[node] & (right[node] if step else ~right[node])
-    return workspace
 
 
 @compiled_exactly
-def _move(trees: Trees, row: Floats, workspace: Workspace) -> float:
+def _move(trees: Trees, row: Float32s, workspace: Workspace) -> float:
     """Compute the changes of the sums of leaves for one row, and return the row's own sum."""
     children, sides, total = trees.children, workspace.sides, 0.0
-    workspace.moved[:] = 0.0
+    for which in range(2):
+        for feature in range(workspace.moved.shape[1]):
+            for b in range(workspace.moved.shape[2]):
+                workspace.moved[which, feature, b] = 0.0
     for node in range(len(sides)):
         sides[node] = row[trees.features[node]] > trees.thresholds[node]
     for node in range(len(sides)):
         if workspace.here[node] != _NONE:
-            _leave(
-                children, node, workspace.here[node], 0, workspace.leaves[workspace.tree_of[node]], workspace
-            )
+            leaves = workspace.leaves[workspace.tree_of[node]]
+            _leave(children, node, workspace.here[node], np.int64(0), leaves, workspace)
     for root in trees.roots:
         leaf = root
         while children[leaf, 0] != leaf:
             leaf = children[leaf, sides[leaf]]
-        workspace.own_leaves[:] = workspace.values[leaf]
+        for b in range(len(workspace.own_leaves)):
+            workspace.own_leaves[b] = workspace.values[leaf]
         total += workspace.values[leaf]
         node = root
         while node != leaf:
-            _leave(children, node, workspace.here[root], 1, workspace.own_leaves, workspace)
+            _leave(
+                children, np.int64(node), workspace.here[root], np.int64(1), workspace.own_leaves, workspace
+            )
             node = children[node, sides[node]]
     return total
 
@@ -177,9 +224,9 @@ def _move(trees: Trees, row: Floats, workspace: Workspace) -> float:
 @compiled_exactly
 def _leave(
     children: NDArray[np.int32],
-    node: int,
+    node: int | np.int64,
     those: Set,
-    which: int,
+    which: int | np.int64,
     leaves: NDArray[np.float64],
     workspace: Workspace,
 ) -> None:

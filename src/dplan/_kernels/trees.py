@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels.compile import compiled_exactly
-from dplan._kernels.perceptron import Floats
 from dplan._kernels.product import LANES
 from dplan._kernels.tree_tops import MANY, WORD, Tops, exits_of_few, exits_of_many, tops
+from dplan.arrays import Float32s
 
 _BLOCK_ROWS = 128  # so few that all their columns stay in the processor's nearest cache
 
@@ -21,7 +21,7 @@ class _Nodes(NamedTuple):
     depths: NDArray[np.int32]  # steps from the root to the deepest leaf
     children: NDArray[np.int32]  # (nodes, 2): left and right; a leaf is its own child
     features: NDArray[np.int32]  # the column that a node tests
-    thresholds: Floats  # up to this value a row goes left
+    thresholds: Float32s  # up to this value a row goes left
     values: NDArray[np.float64]  # of a leaf
 
 
@@ -58,7 +58,7 @@ def one_tree(
     )
 
 
-def complete_trees(features: NDArray[np.int32], thresholds: Floats, path_lengths: Floats) -> Trees:
+def complete_trees(features: NDArray[np.int32], thresholds: Float32s, path_lengths: Float32s) -> Trees:
     """Convert the trees of `dplan._kernels.forest`, whose nodes are in heap order; leaf values are path lengths.
 
     Examples
@@ -126,7 +126,7 @@ def join_trees(trees: Sequence[Trees]) -> Trees:
 
 
 def sum_of_leaves(
-    trees: Trees, rows: Floats, weights: NDArray[np.float64] | None = None
+    trees: Trees, rows: Float32s, weights: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
     """Return the sum, over all trees, of the values of the leaves that each row ends in, times the tree's weight."""
     sums: NDArray[np.float64] = sums_of_leaves(trees, rows, 1, weights)[0]
@@ -134,7 +134,7 @@ def sum_of_leaves(
 
 
 def sums_of_leaves(
-    trees: Trees, rows: Floats, n_groups: int, weights: NDArray[np.float64] | None = None
+    trees: Trees, rows: Float32s, n_groups: int, weights: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
     """Return the sums for groups of consecutive trees, as many in each, with shape (groups, rows)."""
     sums = np.zeros((n_groups, len(rows)))
@@ -176,11 +176,11 @@ def _add_leaves(
     levels: NDArray[np.int64],
     children: NDArray[np.int32],
     features: NDArray[np.int32],
-    thresholds: Floats,
+    thresholds: Float32s,
     values: NDArray[np.float64],
-    rows: Floats,
+    rows: Float32s,
     weights: NDArray[np.float64],
-    cells: Floats,  # (columns × rows of a block), column by column
+    cells: Float32s,  # (columns × rows of a block), column by column
     places: NDArray[np.int32],  # (rows of a block)
     nodes: NDArray[np.int32],  # (rows of a block)
     sums: NDArray[np.float64],
@@ -224,7 +224,7 @@ def _add_leaves(
                 sums[group, start + row] += weight * values[np.uint32(nodes[row])]
 
 
-def isolation(forest: Trees, average_path_length: float, rows: Floats) -> NDArray[np.float64]:
+def isolation(forest: Trees, average_path_length: float, rows: Float32s) -> NDArray[np.float64]:
     """Return the isolation score of each row, in (0, 1], by a forest whose leaf values are path lengths.
 
     It is 2^(-mean path length / average path length).

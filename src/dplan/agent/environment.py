@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dplan._kernels.compile import compiled, compiled_into_caller
-from dplan._kernels.perceptron import Floats
+from dplan.arrays import Float32s
 
 NORMAL, ANOMALOUS = 0, 1  # the actions a⁰ and a¹
 
@@ -38,7 +38,7 @@ class World(NamedTuple):
     and needs no gathering. Because D^u is in random order, a window at a random position is a random subsample.
     """
 
-    rows: Floats  # (n_labelled + n_unlabelled + repeated + n_checked, columns), C-contiguous
+    rows: Float32s  # (n_labelled + n_unlabelled + repeated + n_checked, columns), C-contiguous
     n_labelled: int
     n_unlabelled: int
     window: int  # |S|
@@ -119,7 +119,7 @@ def draw_next(world: World, stretch_start: int, rng: np.random.Generator) -> tup
 
 @compiled
 def proximate(
-    world: World, row: int, action: int, start: int, embedded_row: Floats, embedded_window: Floats
+    world: World, row: int, action: int, start: int, embedded_row: Float32s, embedded_window: Float32s
 ) -> int:
     """Return g_u: the row of the window nearest to the observation if it was called anomalous, else the farthest.
 

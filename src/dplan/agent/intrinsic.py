@@ -13,8 +13,9 @@ from dplan._kernels.forest import (
     isolation_scores,
     new_forest,
 )
-from dplan._kernels.perceptron import Floats, Sizes, embed
+from dplan._kernels.perceptron import Sizes, embed
 from dplan.agent.environment import World
+from dplan.arrays import Float32s
 
 # Scores are rescaled by the scores of this many rows of D^u: enough to find the extremes in data of any size.
 RESCALING_ROWS = 5_000
@@ -30,9 +31,9 @@ class Novelty(NamedTuple):
     """The forest that gives r^i, the embedding θ̂^e that it was grown in, and the scores computed so far."""
 
     forest: Forest
-    frozen: Floats  # a copy of θ, which contains θ̂^e
-    reference_scores: Floats  # isolation scores of rows of D^u, in ascending order
-    scores: Floats  # isolation score per row of the world, NaN until the row is visited
+    frozen: Float32s  # a copy of θ, which contains θ̂^e
+    reference_scores: Float32s  # isolation scores of rows of D^u, in ascending order
+    scores: Float32s  # isolation score per row of the world, NaN until the row is visited
     nodes: NDArray[np.int32]  # memory for walking one row down all trees
     scaling: int
     features: int
@@ -40,7 +41,7 @@ class Novelty(NamedTuple):
 
 def new_novelty(
     world: World,
-    theta: Floats,
+    theta: Float32s,
     n_trees: int,
     tree_size: int,
     scaling: int = MINMAX,
@@ -70,7 +71,7 @@ def intrinsic_reward(novelty: Novelty, world: World, sizes: Sizes, row: int) -> 
     return float(_rescaled(novelty.scores[row], novelty.reference_scores, novelty.scaling))
 
 
-def refresh(novelty: Novelty, world: World, theta: Floats, sizes: Sizes, rng: np.random.Generator) -> None:
+def refresh(novelty: Novelty, world: World, theta: Float32s, sizes: Sizes, rng: np.random.Generator) -> None:
     """Set θ̂^e = θ^e, grow a new forest on ψ(D^u; θ̂^e) and compute the scores for rescaling."""
     novelty.frozen[:] = theta
     forest, first = novelty.forest, world.n_labelled
@@ -94,13 +95,13 @@ def refresh(novelty: Novelty, world: World, theta: Floats, sizes: Sizes, rng: np
     novelty.scores[first : first + len(scores)] = scores
 
 
-def _forest_input(novelty: Novelty, sizes: Sizes, rows: Floats) -> Floats:
+def _forest_input(novelty: Novelty, sizes: Sizes, rows: Float32s) -> Float32s:
     """Return what the forest sees of rows: ψ(s; θ̂^e), or the rows themselves."""
     return rows if novelty.features == RAW else embed(novelty.frozen, sizes, rows)
 
 
 @compiled_exactly
-def rescale(scores: Floats, reference_scores: Floats, scaling: int = MINMAX) -> NDArray[np.float32]:
+def rescale(scores: Float32s, reference_scores: Float32s, scaling: int = MINMAX) -> NDArray[np.float32]:
     """Rescale isolation scores to [0, 1], given the scores of D^u in ascending order.
 
     MINMAX scales by the lowest and highest score of D^u and clips; RANK returns the share of D^u with a lower score.
@@ -113,7 +114,7 @@ def rescale(scores: Floats, reference_scores: Floats, scaling: int = MINMAX) -> 
 
 
 @compiled_into_caller
-def _rescaled(score: np.float32, reference_scores: Floats, scaling: int) -> np.float32:
+def _rescaled(score: np.float32, reference_scores: Float32s, scaling: int) -> np.float32:
     if scaling == UNSCALED:
         return score
     if scaling == RANK:

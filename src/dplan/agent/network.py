@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from dplan._kernels import perceptron
 from dplan._kernels.compile import compiled, compiled_into_caller
-from dplan._kernels.perceptron import Floats, Sizes
+from dplan._kernels.perceptron import Sizes
+from dplan.arrays import Float32s
 
 N_ACTIONS = 2
 RMSPROP, DQN = 0, 1
@@ -21,12 +22,12 @@ class Agent(NamedTuple):
     """The Q-network, its target network, and the state of the optimiser."""
 
     sizes: Sizes
-    theta: Floats  # θ
-    target: Floats  # θ⁻
-    gradient: Floats
-    mean_gradient: Floats
-    squared_gradient: Floats
-    velocity: Floats
+    theta: Float32s  # θ
+    target: Float32s  # θ⁻
+    gradient: Float32s
+    mean_gradient: Float32s
+    squared_gradient: Float32s
+    velocity: Float32s
 
 
 class Learning(NamedTuple):
@@ -46,9 +47,9 @@ class Learning(NamedTuple):
 class Minibatch(NamedTuple):
     """Transitions to learn from; y is the target of Q(s, a; θ)."""
 
-    rows: Floats  # s
+    rows: Float32s  # s
     actions: NDArray[np.int64]  # a
-    targets: Floats  # y
+    targets: Float32s  # y
 
 
 def new_agent(n_columns: int, hidden_units: tuple[int, ...], rng: np.random.Generator) -> Agent:
@@ -60,7 +61,7 @@ def new_agent(n_columns: int, hidden_units: tuple[int, ...], rng: np.random.Gene
 
 
 @compiled_into_caller
-def target_value(agent: Agent, rows: Floats, row: int, cached: Floats) -> float:
+def target_value(agent: Agent, rows: Float32s, row: int, cached: Float32s) -> float:
     """Return max_a Q̂(s, a; θ⁻) of a row, and cache it; values are NaN for rows not needed yet."""
     if np.isnan(cached[row]):
         values = perceptron.outputs(agent.target, agent.sizes, rows[row : row + 1])

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from dplan._kernels import perceptron
 from dplan._kernels.compile import compiled, compiled_exactly, compiled_into_caller
-from dplan._kernels.perceptron import Floats
 from dplan._kernels.views import matrix
 from dplan.agent.environment import (
     ANOMALOUS,
@@ -28,6 +27,7 @@ from dplan.agent.environment import (
 )
 from dplan.agent.intrinsic import Novelty, intrinsic_reward, refresh
 from dplan.agent.network import Agent, Learning, Minibatch, learn, target_value
+from dplan.arrays import Float32s
 
 # θ does not change during the warm-up, so the embedding ψ is computed once and kept if it is no larger than this.
 _KEPT_EMBEDDING_BYTES = 100_000_000
@@ -52,11 +52,11 @@ class Memory(NamedTuple):
 
     rows: NDArray[np.int64]
     actions: NDArray[np.int8]
-    rewards: Floats
+    rewards: Float32s
     next_rows: NDArray[np.int64]
     # γ max_a' Q̂(s', a'; θ⁻), or 0 for a terminal transition; NaN until the transition is first drawn. θ⁻ is constant
     # between updates, so this is computed once per transition instead of once per draw.
-    future: Floats
+    future: Float32s
     terminal: NDArray[np.bool_]
 
 
@@ -82,9 +82,9 @@ class Steps(NamedTuple):
 class Cached(NamedTuple):
     """What is computed once, because the weights that it depends on stay as they are."""
 
-    values: Floats  # max_a Q̂(s, a; θ⁻) per row, NaN until it is needed: θ⁻ rarely changes
+    values: Float32s  # max_a Q̂(s, a; θ⁻) per row, NaN until it is needed: θ⁻ rarely changes
     stretch_start: int  # of the episode's stretch of D^u
-    stretch: Floats  # its embedding, during the warm-up, when θ is constant; empty if it is not kept
+    stretch: Float32s  # its embedding, during the warm-up, when θ is constant; empty if it is not kept
 
 
 class Sums(NamedTuple):
@@ -259,7 +259,7 @@ def _keeping_pays(agent: Agent, world: World, schedule: Schedule) -> bool:
     return world.sampler == PROXIMITY and asked > n_rows and n_bytes <= _KEPT_EMBEDDING_BYTES
 
 
-def embed_stretch(agent: Agent, world: World, start: int) -> Floats:
+def embed_stretch(agent: Agent, world: World, start: int) -> Float32s:
     """Return ψ for all rows that windows of a stretch can contain, in pieces to limit the memory of deep networks."""
     n_rows = world.stretch + world.window
     embedded = np.empty((n_rows, agent.sizes[-2]), dtype=np.float32)
@@ -294,7 +294,7 @@ def fill_batch(
     memory: Memory,
     slots: NDArray[np.int64],
     discount: float,
-    values: Floats,
+    values: Float32s,
     batch: Minibatch,
 ) -> None:
     """Write the transitions in these slots, with their targets y = r + γ max_a' Q̂(s', a'; θ⁻), into a minibatch."""
