@@ -11,11 +11,15 @@ import polars as pl
 
 from dplan.columns.column import Column
 from dplan.columns.dates import Date, Time
+from dplan.columns.durations import Duration
 from dplan.columns.flags import Filled, Flag
-from dplan.columns.numbers import Duration, Number
+from dplan.columns.frames import tidied
+from dplan.columns.frequencies import Frequency
+from dplan.columns.numbers import Number
 from dplan.columns.records import Hints
 from dplan.columns.texts import Category, Part
 from dplan.columns.unused import Unused
+from dplan.exceptions import CellError
 from dplan.text import shown
 
 __all__ = ["TYPES", "from_json", "propose", "read", "type_named", "type_of", "words"]
@@ -29,6 +33,7 @@ TYPES: list[type[Column]] = [
     Duration,
     Part,
     Category,
+    Frequency,
     Filled,
     Unused,
 ]
@@ -76,13 +81,21 @@ def propose(values: Sequence[str], hints: Hints) -> Column:
     return next(proposal for proposal in proposals if proposal is not None)
 
 
-def read(column: Column, series: pl.Series) -> pl.Series:
-    """Return the values of a column of new rows, or raise an error if they are not of its type."""
+def read(column: Column, series: pl.Series, missing: Sequence[str] = ()) -> pl.Series:
+    """Return the values of a column of new rows, or raise an error if they are not of its type.
+
+    Where text cannot be read, it may be one of those that mean a missing value.
+    """
     if not column.accepts(series.dtype):
         raise ValueError(
             f"column {column.name!r} is a {type_of(series).kind} column, but was a {column.kind} column in training"
         )
-    return column.read(series)
+    try:
+        return column.read(series)
+    except CellError:
+        if not missing or series.dtype != pl.String:
+            raise
+        return column.read(tidied(series, missing))
 
 
 def from_json(entry: Mapping[str, Any]) -> Column:

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan.columns.formatting import MAX_LENGTH, format_value
+from dplan.columns.formatting import LONGEST_VALUE, format_range, format_value
 from dplan.columns.frames import check_cells
 from dplan.columns.records import (
     SAME,
@@ -60,6 +60,7 @@ class Column:
     words: ClassVar[tuple[str, ...]]  # by which people ask for it; the first one is its own
     options: ClassVar[tuple[str, ...]] = ()  # that people may add
     is_used: ClassVar[bool] = True
+    is_as_stored: ClassVar[bool] = True  # databases have values as they are read here, for SQL to compare
     is_decided_only: ClassVar[bool] = True  # no data type is of this type without a decision
     is_plain_text: ClassVar[bool] = False  # what text is that no type recognises
     overrules_types: ClassVar[bool] = False  # asking for it matters even if the table has types
@@ -189,6 +190,15 @@ class Column:
         """Number of features."""
         return len(self.fill)
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether all training rows have the same value."""
+        return False
+
+    def limit(self) -> tuple[int, float]:
+        """Return how many levels are stored, and the share of the training rows that have another one."""
+        return 0, 0.0
+
     def learn(self, series: pl.Series, training: Training) -> Column:
         """Return what the training rows say about the column; it is not used if they say nothing."""
         raise NotImplementedError
@@ -213,7 +223,7 @@ class Column:
 
     def format(self, found: Any) -> str:
         """Format a value of the table. Numbers and dates that a file has as text stay as they are."""
-        return shortened(found.strip(), MAX_LENGTH) if isinstance(found, str) else format_value(found)
+        return shortened(found.strip(), LONGEST_VALUE) if isinstance(found, str) else format_value(found)
 
     def restored(self, own: Features) -> str:
         """Return the value of a prepared row of which the original is not known."""
@@ -261,8 +271,7 @@ class Column:
 
     def spread(self, series: pl.Series) -> str:
         """Summarise the values of a column of this type in words, for people who look at a table."""
-        present = series.drop_nulls()
-        return f"{format_value(present.min())} to {format_value(present.max())}"
+        return format_range(series)
 
     def summary(self) -> str:
         """Summarise what was learned, for people who look at a model."""

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dplan.arrays import highest_first
 from dplan.columns.moments import DAY
 from dplan.columns.records import N_BINS, Features, Graph, Histogram
 
@@ -23,6 +24,8 @@ _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MINUTE = 60 * 10**6  # microseconds
 _NEAR_MINUTES = 90
 _MOST_NAMED = 7
+_TIMES = 3  # that training covers a cycle to learn from it
+_OF_AVERAGE = 0.1  # of the rows of an average day, week or month that count as one
 
 Places = NDArray[np.int64]
 
@@ -74,6 +77,25 @@ class Cycle:
         """Return whether moments have different places."""
         return len(np.unique(self.positions(microseconds))) > 1
 
+    def covered(self, microseconds: NDArray[np.float64]) -> bool:
+        """Return whether moments cover the cycle several times, so that another one is not just another morning.
+
+        Examples
+        --------
+        >>> minutes = np.arange(300) * 60e6
+        >>> CYCLES["hour"].covered(minutes), CYCLES["hour"].covered(minutes * 60)
+        (False, True)
+        """
+        days = np.floor(microseconds / DAY)
+        if self.name == "weekday":
+            days = np.floor((days + 3) / 7)
+        elif self.name == "day":
+            dates = pl.Series(days.astype(np.int32)).cast(pl.Date)
+            days = (dates.dt.year().cast(pl.Int32) * 12 + dates.dt.month()).to_numpy()
+        _, counts = np.unique(days, return_counts=True)
+        # A few rows of another day are not a day.
+        return int((counts >= _OF_AVERAGE * counts.mean()).sum()) >= _TIMES
+
     def features(self, microseconds: NDArray[np.float64]) -> NDArray[np.float32]:
         """Return the two features of each moment."""
         return self.circle[self.positions(microseconds)]
@@ -117,7 +139,7 @@ class Cycle:
             start = 60 * int(np.argmin(counts.reshape(24, 60).sum(axis=1)))
             low, high = np.quantile((places - start) % 1440, [0.05, 0.95]) + start
             return "–".join(f"{int(at) // 60 % 24:02}:{int(at) % 60:02}" for at in (low, high))
-        often = np.argsort(-counts, kind="stable")
+        often = highest_first(counts)
         n_named = int(np.searchsorted(np.cumsum(counts[often]) / max(1, len(places)), 0.85)) + 1
         if n_named >= self.n or n_named > _MOST_NAMED:
             return f"any {self.name}"

@@ -31,12 +31,15 @@ from dplan.columns.records import (
     range_picture,
     scaled_in_onnx,
 )
-from dplan.columns.unused import Unused
+from dplan.columns.unused import MIN_ROWS, Unused
 from dplan.text import shown
 
 __all__ = ["Dated"]
 
 Moments = NDArray[np.float64]
+
+_DATES = (pl.Date, pl.Datetime)
+_BINS = 8  # of the calendar, or of the time since another date
 
 
 class _Length(NamedTuple):
@@ -47,6 +50,18 @@ class _Length(NamedTuple):
 
     def format(self, microseconds: float) -> str:
         return f"{microseconds / DAY:,.0f} days" if self.since else format_date(microseconds)
+
+    def histogram(self, parts: Sequence[Features]) -> Histogram:
+        """Return the distribution in groups of rows, in days or dates."""
+        ends = np.quantile(np.concatenate([parts[0], parts[-1]]).astype(np.float64), [0.005, 0.995])
+        low, high = float(ends[0]), float(ends[1]) if ends[1] > ends[0] else float(ends[0]) + 1
+        edges = np.linspace(low, high, _BINS + 1)
+        shares = [
+            np.histogram(np.clip(part[:, 0], low, high), edges)[0] / max(1, len(part)) for part in parts
+        ]
+        return Histogram(
+            [f"from {self.format(self.scaling.inverse(edge))}" for edge in edges[:-1]], None, shares
+        )
 
     def bounds(self, microseconds: float) -> tuple[tuple[str, str], tuple[str, str]]:
         """Return the words for "at least" and "at most" a moment."""
@@ -105,10 +120,17 @@ class Dated(Column):
         moments = self.values(series)
         if np.isnan(moments).all():
             return Unused.without_values(series.name)
-        has_date, has_time = series.dtype in (pl.Date, pl.Datetime), series.dtype != pl.Date
+        has_date, has_time = series.dtype in _DATES, series.dtype != pl.Date
         possible = ("hour",) * has_time + ("weekday", "day") * has_date
         known = moments[~np.isnan(moments)]
         parts = tuple(c for c in possible if CYCLES[c].differ(known)) or possible[-1:]
+        if has_date and len(known) >= MIN_ROWS:
+            constant = tuple(c for c in possible if c not in parts) or possible[-1:]
+            parts = tuple(c for c in parts if CYCLES[c].covered(known))
+            if not parts and any(s.name != series.name and s.dtype in _DATES for s in training.frame):
+                parts = constant[
+                    :1
+                ]  # says nothing, but the time since then may be a feature of the other date
         parts += ("calendar",) * self.calendar
         earlier = self._earlier(series, training) if has_date or self.asked else None
         times = np.full(1, np.nan) if earlier is None else moments - self.values(earlier)
@@ -117,6 +139,9 @@ class Dated(Column):
             since, since_range = earlier.name, (float(np.nanmin(times)), float(np.nanmax(times)))
         else:
             since, since_range = "", (0.0, 0.0)
+        if not parts:
+            why = f"covers less than three {'days' if has_time else 'weeks'}, so that no time of its own is typical"
+            return Unused(name=series.name, why=why, decided=False)
         column = replace(
             self,
             name=series.name,
@@ -139,11 +164,11 @@ class Dated(Column):
 
     def _earlier(self, series: pl.Series, training: Training) -> pl.Series | None:
         """Return the date column that the time since then is taken of: the one asked for, or the one before."""
-        dates = [s for c, s in training.before if isinstance(c, Dated) and s.dtype in (pl.Date, pl.Datetime)]
+        dates = [s for c, s in training.before if isinstance(c, Dated) and s.dtype in _DATES]
         if not self.asked:
             return dates[-1] if dates else None
         found = training.frame[self.asked] if self.asked in training.frame.columns else None
-        if found is None or found.dtype not in (pl.Date, pl.Datetime) or found.null_count() == len(found):
+        if found is None or found.dtype not in _DATES or found.null_count() == len(found):
             raise ValueError(
                 f"column {shown(series.name)}: {shown(self.asked)} is not a date column, so there is no time since it"
             )
@@ -206,10 +231,14 @@ class Dated(Column):
         """Return the typical times of day, weekdays or days of the month, and the time since the other date."""
         said = []
         for i, (part, own) in enumerate(self._features()):
+            # A mean of points on a circle, or of times since then, stands for a missing value.
+            rows = background[:, own]
+            known = rows[(rows != np.array(self.fill[own], dtype=np.float32)).any(axis=1)]
+            rows = known if len(known) else rows
             if isinstance(part, Cycle):
-                said += [part.typical(part.places(background[:, own]))] if i == 0 else []
+                said += [part.typical(part.places(rows))] if i == 0 else []
             elif part.since:
-                ends = np.quantile(background[:, own].astype(np.float64), [0.05, 0.95])
+                ends = np.quantile(rows.astype(np.float64), [0.05, 0.95])
                 days = [float(end) / DAY for end in part.scaling.invert(ends)]
                 said.append(f"{days[0]:,.0f}–{days[1]:,.0f} days since {part.since}")
         return Typical("; ".join(said))
@@ -230,9 +259,9 @@ class Dated(Column):
         return met
 
     def histogram(self, parts: Sequence[Features]) -> Histogram:
-        cycle, own = next(self._features())
-        assert isinstance(cycle, Cycle)  # every date has one, and it comes first
-        return cycle.histogram([part[:, own] for part in parts])
+        first, own = next(self._features())
+        columns = [part[:, own] for part in parts]
+        return first.histogram(columns)
 
     def picture(self, background: Features, own: Features, *, missing: bool) -> dict[str, Any]:
         # The part in which the row is most unusual.
@@ -281,7 +310,7 @@ class Dated(Column):
             and len(self.since_range) == 2
             and self.since_range[0] <= self.since_range[1]
             and set(self.parts) <= {*CYCLES, "calendar", "since"}
-            and self.parts[0] in CYCLES
+            and len(self.parts) > 0
             and len(set(self.parts)) == len(self.parts)
             and ("since" in self.parts) == bool(self.since)
             and self.width == self._n_features()

@@ -13,18 +13,20 @@ import polars as pl
 
 from dplan.columns import TYPES, propose, type_named
 from dplan.columns.column import Column
-from dplan.columns.frames import check_cells, for_each_column
+from dplan.columns.frames import check_cells, for_each_column, tidied
 from dplan.columns.records import Hints
 from dplan.columns.unused import MIN_ROWS, Unused, counter_of
+from dplan.exceptions import CellError
 from dplan.text import shown
 
-__all__ = ["AS_TEXT", "Given", "understand"]
+__all__ = ["AS_TEXT", "Given", "understand", "understand_frame"]
 
 Given = Mapping[str, Mapping[str, Any]]
 
 _FIRST, _SPREAD = 200, 800  # rows of a sample: the first ones, and others over the whole column
 _BAD = 200  # values that did not have the proposed meaning, to propose again
 _ROUNDS = 3
+_MOSTLY, _MANY = 0.9, 20  # share of numbers among so many values that text with types is doubtful
 AS_TEXT = {"kind": "category"}  # text stays text, and a column that has another type keeps it
 
 
@@ -42,7 +44,7 @@ def understand(
     missing: Sequence[str] | None,
     *,
     aside: Collection[str] = (),
-    strict: bool = True,
+    problems: list[CellError] | None = None,
     typed: bool = False,
 ) -> tuple[pl.DataFrame, dict[str, Column]]:
     """Decide what each text column means, and read it.
@@ -54,13 +56,15 @@ def understand(
     given : mapping
         Column → what is known about its meaning: its kind and possibly more.
     missing : sequence of str or None
-        Text that means a missing value; None if types distinguish text from numbers, as in JSON and Parquet.
+        Text that means a missing value; None if types distinguish text from numbers, as in JSON.
     aside : collection of str
         Columns that are not features, such as ids, of which text stays as it is.
-    strict : bool, default=True
-        Whether a value that does not have the meaning of most others is an error; otherwise it becomes missing.
+    problems : list, optional
+        If given, a value that does not have the meaning of most others becomes missing, and the error about the first
+        one of each column is added here; otherwise it is raised.
     typed : bool, default=False
-        Whether the table has types, as in Parquet, so that text that is mostly numbers is text.
+        Whether the table may have types, as in Parquet: text means a missing value only in a column of another type
+        and, unless all columns are text, digits that are text and text that is mostly numbers stay text.
 
     Returns
     -------
@@ -76,8 +80,19 @@ def understand(
     ([12.5, 3.0], "decimal comma, as in '12,50'; in €")
     """
     given = {**dict.fromkeys(aside, AS_TEXT), **given}
-    samples = _sampled([column for column in columns if column.dtype == pl.String], missing)
-    quoted = missing is None
+    texts = [column for column in columns if column.dtype == pl.String]
+    samples = _sampled(texts, None if typed else missing)
+    # If all columns are text, nobody has read them yet, so that digits are numbers as in a CSV file.
+    has_types = typed and _has_types(columns, aside)
+    quoted = has_types or missing is None
+    words: dict[str, Sequence[str] | None] = dict.fromkeys(samples, missing)
+    if typed and missing:
+        for name, sample in samples.items():
+            known = [value for value in sample.values if value not in missing]
+            if known and _is_more_than_text(given.get(name), known, quoted):
+                samples[name] = replace(sample, values=known)
+            else:
+                words[name] = None
     alone = {
         name: propose(sample.values, Hints(quoted=quoted))
         for name, sample in samples.items()
@@ -101,7 +116,7 @@ def understand(
                 if found.overrules_types:
                     meanings[name] = found
             return column
-        decided = _Text(column, samples[name], given.get(name), missing, hints, strict, typed)
+        decided = _Text(column, samples[name], given.get(name), words[name], hints, problems, has_types)
         first = alone.get(name)
         meanings[name], values = decided.understood(
             None if first is None or first.depends_on(hints) else first
@@ -115,6 +130,39 @@ def understand(
     return table, {name: meanings[name] for name in table.columns if name in meanings}
 
 
+def understand_frame(
+    frame: pl.DataFrame,
+    given: Given,
+    missing: Sequence[str],
+    *,
+    aside: Collection[str] = (),
+    problems: list[CellError] | None = None,
+) -> tuple[pl.DataFrame, dict[str, Column]]:
+    """Decide what the text columns of a frame mean, as in a file, and read them; arguments are as in `understand`.
+
+    Examples
+    --------
+    >>> table, _ = understand_frame(pl.DataFrame({"paid": ["12,50 €", "3 €", "?"], "zip": ["1", "2", "3"]}), {}, ["?"])
+    >>> table.rows()
+    [(12.5, 1), (3.0, 2), (None, 3)]
+    >>> table, _ = understand_frame(pl.DataFrame({"zip": ["1", "2"], "items": [7, 9]}), {}, ["?"])
+    >>> table["zip"].to_list()
+    ['1', '2']
+    """
+    columns = frame.get_columns()
+    typed = _has_types(columns, aside)
+    return understand(columns, given, missing, aside=aside, problems=problems, typed=typed)
+
+
+def _has_types(columns: Iterable[pl.Series], aside: Collection[str]) -> bool:
+    return any(series.dtype not in (pl.String, pl.Null) for series in columns if series.name not in aside)
+
+
+def _is_more_than_text(given: Mapping[str, Any] | None, values: Sequence[str], quoted: bool) -> bool:
+    found = propose(values, Hints(quoted=quoted)) if given is None else type_named(given["kind"])
+    return not found.is_plain_text
+
+
 @dataclass
 class _Text:
     texts: pl.Series
@@ -122,13 +170,13 @@ class _Text:
     given: Mapping[str, Any] | None
     missing: Sequence[str] | None
     hints: Hints
-    strict: bool
+    problems: list[CellError] | None
     typed: bool
 
     def understood(self, first: Column | None) -> tuple[Column, pl.Series]:
         """Return the meaning of the column and its values; `first` is what the sample proposes, if that is known."""
         if not self.sample.values:
-            self.texts = _tidied(self.texts, self.missing)
+            self.texts = tidied(self.texts, self.missing)
             left = self.texts.drop_nulls().head(_BAD).unique(maintain_order=True).to_list()
             if not left and self.given is None:
                 return Unused.without_values(), self.texts
@@ -138,7 +186,7 @@ class _Text:
             values = meaning.parse(self.texts)  # most columns are plain numbers
             if values.null_count() == self.texts.null_count():
                 return self._checked(meaning, values)
-        self.texts = _tidied(self.texts, self.missing)
+        self.texts = tidied(self.texts, self.missing)
         if self.given is None:
             n_rows, n_values = len(self.texts), len(self.texts) - self.texts.null_count()
             few = (found.propose_few(n_values, n_rows) for found in TYPES)
@@ -156,8 +204,20 @@ class _Text:
                 break
             meaning = again
         values = meaning.parse(self.texts)
-        if self.strict:
+        n_good, n_values = len(values) - values.null_count(), len(values) - self.texts.null_count()
+        if (
+            self.given is None and 2 * n_good < n_values
+        ):  # of the different values, most are, but not of the rows
+            odd = self.texts.filter(values.is_null() & self.texts.is_not_null())[0]
+            why = f"text such as {shown(odd)}; only {n_good:,} of {n_values:,} values are {meaning.type}s"
+            meaning = replace(type_named(AS_TEXT["kind"])(), why=why, sure=False)
+            values = meaning.parse(self.texts)
+        try:
             self._raise_for_bad(meaning, values)
+        except CellError as error:
+            if self.problems is None:
+                raise
+            self.problems.append(error)
         return self._checked(meaning, values)
 
     def _proposed(self, found: Column | None = None) -> Column:
@@ -166,11 +226,20 @@ class _Text:
         if self.given is not None:
             return type_named(self.given["kind"]).as_given(self.given, values, self.hints)
         found = found or propose(values, self.hints)
-        if found.is_plain_text and found.sure and not self.typed:
+        if found.is_plain_text and found.sure:
             for one in TYPES:
                 most = [value for value in values if one.recognises(value)]
-                if len(values) / 2 < len(most) < len(values):
-                    return propose(most, replace(self.hints, quoted=False))
+                if not len(values) / 2 < len(most) < len(values):
+                    continue
+                other = propose(most, replace(self.hints, quoted=False))
+                if not self.typed:
+                    return other
+                if len(most) >= _MOSTLY * len(values) and len(values) >= _MANY:
+                    odd = next(value for value in values if not one.recognises(value))
+                    what = other.described_briefly()
+                    return replace(
+                        found, why=f"text: {shown(odd)} is not {what}, but most values are", sure=False
+                    )
         return found
 
     def _checked(self, meaning: Column, values: pl.Series) -> tuple[Column, pl.Series]:
@@ -180,12 +249,13 @@ class _Text:
 
     def _raise_for_bad(self, meaning: Column, values: pl.Series) -> None:
         n_good, n_values = len(values) - values.null_count(), len(values) - self.texts.null_count()
-        advice = "" if self.missing is None else "treat it as missing (--missing), "
+        others = f"but {n_good:,} of {n_values:,} values are" if n_good else "and no other value is"
+        advice = "" if self.missing is None else "treat it as missing (--missing, in Python missing=…), "
         check_cells(
             self.texts,
             values.is_null() & self.texts.is_not_null(),
-            f"{{}} is not {meaning.described_briefly()}, but {n_good:,} of {n_values:,} values are; fix it, {advice}"
-            "or read the column as text (--text)",
+            f"{{}} is not {meaning.described_briefly()}, {others}; fix it, {advice}"
+            f"or read the column as text (--text, in Python columns={{{shown(self.texts.name)}: 'text'}})",
         )
 
 
@@ -216,16 +286,3 @@ def _sampled(columns: list[pl.Series], missing: Sequence[str] | None) -> dict[st
         values = list(dict.fromkeys(present))
         samples[column.name] = _Sample(values, distinct=len(values) > 0.5 * len(present))
     return samples
-
-
-def _tidied(texts: pl.Series, missing: Sequence[str] | None) -> pl.Series:
-    """Strip text, and replace what means a missing value by null, as `dplan.tables.chunks.tidy` does, but quicker."""
-    texts = texts.str.strip_chars()
-    if not missing:
-        return texts
-    short = (texts.str.len_bytes() <= max(len(word.encode()) for word in missing)).arg_true()
-    found = short.filter(texts.gather(short).is_in(list(missing)))
-    if found.is_empty():
-        return texts
-    gone = pl.Series([False]).new_from_index(0, len(texts)).scatter(found, True)
-    return pl.select(pl.when(~gone).then(texts)).to_series().alias(texts.name)

@@ -13,6 +13,8 @@ from dplan.columns.records import Features
 
 __all__ = ["Drift", "Reference", "TransformReport"]
 
+# Levels are kept because they were frequent in training, so that later rows have others more often.
+_CHOSEN = 0.3
 _NOTED_SHARE = 0.01  # of the rows: less is expected, as anomalies are rare
 _QUANTILES = np.linspace(0, 1, 21)
 _ROWS = 2_000  # per chunk, which is enough to see drift
@@ -38,6 +40,9 @@ class TransformReport:
         Column that was text in the training rows → its kind now.
     outside : dict
         Column → number of values that are further outside the range of the training rows than that range is wide.
+    limits : dict
+        Column of which only the most frequent levels are kept → their number, and the share of training values that
+        have another one; these count as unseen, too.
 
     Examples
     --------
@@ -51,6 +56,7 @@ class TransformReport:
     unseen: dict[str, int]
     retyped: Mapping[str, str] = field(default_factory=dict)
     outside: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, tuple[int, float]] = field(default_factory=dict, repr=False)
 
     def __add__(self, other: TransformReport) -> TransformReport:
         missing, unseen, outside = (
@@ -62,7 +68,8 @@ class TransformReport:
             )
         )
         retyped = {**self.retyped, **other.retyped}
-        return TransformReport(self.rows + other.rows, missing, unseen, retyped, outside)
+        limits = {**self.limits, **other.limits}
+        return TransformReport(self.rows + other.rows, missing, unseen, retyped, outside, limits)
 
     def useless(self) -> dict[str, str]:
         """Return the columns without information about these rows, with the reasons."""
@@ -75,6 +82,10 @@ class TransformReport:
                 found[name] = "all values are missing"
             elif n_missing + n_unseen == self.rows:
                 found[name] = "no value occurred in training"
+                if name in self.limits:
+                    found[name] = (
+                        f"no value is among the {self.limits[name][0]:,} most frequent ones of training"
+                    )
         return found
 
     def differences(self) -> dict[str, str]:
@@ -91,7 +102,15 @@ class TransformReport:
             (self.outside, "of values far outside the training range"),
         ):
             for name, n in counts.items():
-                if name not in found and n >= _NOTED_SHARE * self.rows:
+                if name in found or n < _NOTED_SHARE * self.rows:
+                    continue
+                if counts is self.unseen and name in self.limits:
+                    kept, usual = self.limits[name]
+                    new = n / self.rows - usual
+                    if new < _NOTED_SHARE + _CHOSEN * usual:
+                        continue
+                    found[name] = f"about {100 * new:.0f} % {what}, beyond its {kept:,} most frequent ones"
+                else:
                     found[name] = f"{100 * n / self.rows:.0f} % {what}"
         return found
 

@@ -119,6 +119,7 @@ class Filled(Flag):
     words = ("filled",)
     is_decided_only = True
     overrules_types = True
+    is_as_stored = False
     cells = "texts"  # a number would be a value, whatever it is
 
     @classmethod

@@ -10,9 +10,19 @@ import polars as pl
 
 from dplan.text import shortened
 
-__all__ = ["MAX_LENGTH", "cell", "format_date", "format_number", "format_share", "format_value"]
+__all__ = [
+    "LONGEST_VALUE",
+    "MAX_LENGTH",
+    "cell",
+    "format_date",
+    "format_number",
+    "format_range",
+    "format_share",
+    "format_value",
+]
 
-MAX_LENGTH = 40  # characters of a text value that are shown
+MAX_LENGTH = 40  # characters of a text that is one of several, such as the typical values
+LONGEST_VALUE = 300  # characters of the value that a reason is about
 
 
 def format_number(x: float) -> str:
@@ -41,8 +51,8 @@ def format_share(share: float) -> str:
     return ">99 %" if 0.995 <= share < 1 else f"{100 * share:.0f} %"
 
 
-def format_value(found: Any) -> str:
-    """Format a value as a table has it, to be found there again.
+def format_value(found: Any, most: int = MAX_LENGTH) -> str:
+    """Format a value as a table has it, to be found there again; text of at most so many characters.
 
     Examples
     --------
@@ -55,7 +65,24 @@ def format_value(found: Any) -> str:
         return str(found).lower()
     if isinstance(found, float):
         return f"{found + 0.0:.12g}"  # not -0
-    return repr(shortened(found, MAX_LENGTH)) if isinstance(found, str) else str(found)
+    return repr(shortened(found, most)) if isinstance(found, str) else str(found)
+
+
+def format_range(series: pl.Series) -> str:
+    """Format the ends of a column, or how many are 1 if its numbers are 0 and 1 alone.
+
+    Numbers stay numbers: 0 and 1 are the features of a flag as they are, and a count may be 2 tomorrow.
+
+    Examples
+    --------
+    >>> format_range(pl.Series([2, 9, None])), format_range(pl.Series([0.0, 1.0, None, 0.0, 0.0]))
+    ('2 to 9', '0 or 1, as no and yes; 25 % yes')
+    """
+    present = series.drop_nulls()
+    low, high = present.min(), present.max()
+    if series.dtype.is_numeric() and (low, high) == (0, 1) and ((present == 0) | (present == 1)).all():
+        return f"0 or 1, as no and yes; {format_share(int(present.sum()) / len(present))} yes"
+    return f"{format_value(low)} to {format_value(high)}"
 
 
 def cell(frame: pl.DataFrame, name: str, row: int) -> Any:

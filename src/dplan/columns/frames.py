@@ -5,10 +5,11 @@ A frame is not touched in a process in which polars would hang.
 
 from __future__ import annotations
 
+import numbers
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,7 +28,9 @@ __all__ = [
     "check_same_columns",
     "check_values",
     "for_each_column",
+    "in_library_of",
     "is_frame",
+    "tidied",
 ]
 
 One = TypeVar("One")
@@ -75,10 +78,36 @@ def as_frame(table: Any) -> pl.DataFrame:
     return pl.DataFrame([_from_pandas(name, column) for name, column in zip(names, columns, strict=True)])
 
 
+def in_library_of(given: Any, frame: pl.DataFrame) -> Any:
+    """Return a frame of the library that a table came in: pandas, Arrow, or polars for everything else.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> type(in_library_of(pd.DataFrame({"a": [1]}), pl.DataFrame({"b": [2]}))).__module__.split(".")[0]
+    'pandas'
+    """
+    if not is_frame(given) or isinstance(given, pl.DataFrame):
+        return frame
+    return frame.to_pandas() if hasattr(given, "iloc") else frame.to_arrow()
+
+
 def _from_pandas(name: str, series: Any) -> pl.Series:
-    """Convert a pandas column; raise an error with the first differing row if it mixes types."""
+    """Convert a pandas column; raise an error with the first differing row if it mixes types.
+
+    Numbers between texts, which pandas leaves there if it reads a file in parts, are text as in the file.
+    """
     if series.dtype == object:
-        present = [(row, value) for row, value in enumerate(series) if value is not None and value == value]
+        gaps = series.isna().to_numpy()
+        present = [(row, value) for row, value in enumerate(series) if not gaps[row]]
+        types = {type(value) for _, value in present}
+        if str in types and bool not in types and all(issubclass(one, str | numbers.Real) for one in types):
+            texts: list[str | None] = [None] * len(series)
+            for row, value in present:
+                texts[row] = str(value)
+            found = pl.Series(name, texts, dtype=pl.String)
+            plain = found.cast(pl.Float64, strict=False)
+            return plain if plain.null_count() == found.null_count() else found
         for row, value in present:
             if type(value) is not type(present[0][1]):
                 raise CellError(
@@ -132,7 +161,8 @@ def check_values(series: pl.Series) -> None:
         check_cells(series, series.is_infinite(), problem)
     if series.dtype in (pl.Date, pl.Datetime, pl.Duration):
         per_day = _PER_DAY[getattr(series.dtype, "time_unit", "days")]
-        first, last = (min(max(day * per_day, -(2**63)), 2**63 - 1) for day in _DAYS)
+        moments = _DAYS[0] * per_day, (_DAYS[1] + 1) * per_day - 1
+        first, last = (min(max(moment, -(2**63)), 2**63 - 1) for moment in moments)
         problem = "date outside the years 1 to 9999; fix it, or leave it empty"
         check_cells(series, ~series.to_physical().is_between(first, last), problem)
 
@@ -144,6 +174,19 @@ def check_cells(series: pl.Series, bad: pl.Series, problem: str) -> None:
         if "{}" in problem:  # only then: Python has no date for some values
             problem = problem.replace("{}", shown(series[row]), 1)
         raise CellError(series.name, row, problem, rows=tuple(bad.arg_true()))
+
+
+def tidied(texts: pl.Series, missing: Sequence[str] | None) -> pl.Series:
+    """Strip text, and replace what means a missing value by null, as `dplan.tables.chunks.tidy` does, but quicker."""
+    texts = texts.str.strip_chars()
+    if not missing:
+        return texts
+    short = (texts.str.len_bytes() <= max(len(word.encode()) for word in missing)).arg_true()
+    found = short.filter(texts.gather(short).is_in(list(missing)))
+    if found.is_empty():
+        return texts
+    gone = pl.Series([False]).new_from_index(0, len(texts)).scatter(found, True)
+    return pl.select(pl.when(~gone).then(texts)).to_series().alias(texts.name)
 
 
 def for_each_column(

@@ -8,8 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from dplan.columns import type_named, words
+from dplan.text import shown
 
-__all__ = ["parse_column", "read_columns"]
+__all__ = ["as_given", "parse_column", "read_columns"]
+
+
+def as_given(columns: Mapping[str, str | Mapping[str, Any]] | None) -> dict[str, Mapping[str, Any]]:
+    """Return what is said about columns as it is stored; a text is written as on the command line.
+
+    Examples
+    --------
+    >>> as_given({"amount": "number,decimal=comma", "note": {"kind": "drop"}})
+    {'amount': {'kind': 'number', 'decimal': ','}, 'note': {'kind': 'drop'}}
+    """
+    return {
+        name: _parsed(f"column {shown(name)}", said) if isinstance(said, str) else said
+        for name, said in (columns or {}).items()
+    }
 
 
 def parse_column(text: str) -> tuple[str, dict[str, Any]]:
@@ -27,12 +42,17 @@ def parse_column(text: str) -> tuple[str, dict[str, Any]]:
         raise ValueError(
             f"--column {text}: expected NAME=kind[,option…], such as amount=number,decimal=comma"
         )
-    kind, *options = rest.split(",")
+    return name, _parsed(f"--column {text}", rest)
+
+
+def _parsed(where: str, text: str) -> dict[str, Any]:
+    """Return the meaning in ``kind[,option…]``."""
+    kind, *options = text.split(",")
     settings: dict[str, Any] = {"kind": kind}
     for option in options:
         key, _, value = option.partition("=")
         settings[key] = value or True
-    return name, _meaning(f"--column {text}", settings)
+    return _meaning(where, settings)
 
 
 def _split(text: str) -> tuple[str, str, str]:

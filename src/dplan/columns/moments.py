@@ -47,6 +47,7 @@ _NAMED = (  # 14. Januar 2024, 14-Jan-24, Sun, 14 Jan 2024, January 14th, 2024
     r"|([a-zà-ÿ]+)\.? +(\d{1,2})(?:st|nd|rd|th)?,?)[ -]+(\d{2,4})"
 )
 _CLOCK = re.compile(r"(?P<hour>\d{1,4}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.\d+)?)?")
+_CLOCK_WITH_POINTS = re.compile(r"(?P<hour>\d{1,2})\.(?P<minute>\d{2})\.(?P<second>[0-5]\d)")
 
 _UNITS = {  # seconds; a month or a year has no fixed length
     "ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "hr": 3600.0, "std": 3600.0, "d": 86400.0,
@@ -199,8 +200,8 @@ def are_compact(texts: Sequence[str]) -> bool:
 
 
 def is_time(text: str) -> bool:
-    """Return whether a text is a time of day."""
-    found = _CLOCK.fullmatch(text)
+    """Return whether a text is a time of day, such as 7:30 or, as Italian files have it, 18.00.00."""
+    found = _CLOCK.fullmatch(text) or _CLOCK_WITH_POINTS.fullmatch(text)
     return found is not None and int(found["hour"]) < 24 and int(found["minute"]) < 60
 
 
@@ -209,10 +210,11 @@ def read_times(texts: pl.Series) -> pl.Series:
 
     Examples
     --------
-    >>> read_times(pl.Series(["7:30", "25:00"])).to_list()
-    [datetime.time(7, 30), None]
+    >>> read_times(pl.Series(["7:30", "18.00.00", "25:00"])).to_list()
+    [datetime.time(7, 30), datetime.time(18, 0), None]
     """
     texts = texts.str.strip_chars().str.replace(r"^(\d{1,2}:\d{2})$", "${1}:00")
+    texts = texts.str.replace(r"^(\d{1,2})\.(\d{2})\.(\d{2})$", "${1}:${2}:${3}")
     moments = "1970-01-01T" + texts
     return (
         moments.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", strict=False, time_unit="us")

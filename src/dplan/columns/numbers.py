@@ -1,4 +1,4 @@
-"""Numbers and durations: one feature, scaled to [0, 1] on the training rows."""
+"""Numbers: one feature, scaled to [0, 1] on the training rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dplan.columns.column import Column
 from dplan.columns.formatting import format_number
 from dplan.columns.frames import SMALL_INTEGERS, as_numbers, check_values
-from dplan.columns.moments import are_compact, is_duration, read_durations
+from dplan.columns.moments import are_compact
 from dplan.columns.numerals import (
     ANY_UNIT,
     OTHER,
@@ -42,7 +42,7 @@ from dplan.columns.records import (
 from dplan.columns.unused import Unused, counter_of
 from dplan.text import shown
 
-__all__ = ["Duration", "Measured", "Number"]
+__all__ = ["Measured", "Number"]
 
 _DIGITS = re.compile(r"-?\d[\d.,]*")
 
@@ -67,6 +67,10 @@ class Measured(Column):
 
     def accepts(self, dtype: pl.DataType) -> bool:
         return dtype.is_numeric() or dtype in (pl.Duration, pl.Boolean) or super().accepts(dtype)
+
+    @property
+    def is_constant(self) -> bool:
+        return self.minimum == self.maximum
 
     def learn(self, series: pl.Series, training: Training) -> Column:
         """Learn the range and the mean.
@@ -116,7 +120,9 @@ class Measured(Column):
         '500–9500'
         """
         # Values of the table, not numbers between them.
-        ends = np.quantile(background[:, 0].astype(np.float64), [0.05, 0.95], method="nearest")
+        ends = np.quantile(
+            self._observed(background)[:, 0].astype(np.float64), [0.05, 0.95], method="nearest"
+        )
         (low, first), (high, last) = (self._end(float(end)) for end in ends)
         factor, shift, span = self.scaling()
         text = "–".join(dict.fromkeys([first, last]))
@@ -152,7 +158,7 @@ class Measured(Column):
         return Histogram([], values, shares)
 
     def picture(self, background: Features, own: Features, *, missing: bool) -> dict[str, Any]:
-        found = range_picture(background[:, 0], float(own[0]), lambda x: self._end(x)[1])
+        found = range_picture(self._observed(background)[:, 0], float(own[0]), lambda x: self._end(x)[1])
         return {**found, "at": None} if missing else found
 
     def summary(self) -> str:
@@ -163,6 +169,17 @@ class Measured(Column):
 
     def is_valid(self) -> bool:
         return super().is_valid() and self.width == 1 and self.minimum <= self.maximum
+
+    def _observed(self, background: Features) -> Features:
+        """Return the background rows without the mean that stands for missing values, unless it may be a value."""
+        is_mean = background[:, 0] == np.float32(self.fill[0])
+        if not is_mean.any() or is_mean.all():
+            return background
+        mean = self.scaling().inverse(self.fill[0])
+        values = self.scaling().invert(background[~is_mean, 0])
+        whole = np.allclose(values, values.round(), atol=1e-6 * max(1.0, self.maximum - self.minimum))
+        may_be_value = mean == round(mean) if whole else mean == float(f"{mean:.6g}")
+        return background if may_be_value else background[~is_mean]
 
     def _end(self, prepared: float) -> tuple[float, str]:
         """Return the end of a range of prepared numbers in the units of the column, rounded, and as text."""
@@ -300,6 +317,10 @@ class Number(Measured):
         return "a number"
 
     @property
+    def is_as_stored(self) -> bool:  # type: ignore[override]
+        return self.unit == ""
+
+    @property
     def reads_untidied(self) -> bool:
         return self.unit == "" and self.decimal == "."
 
@@ -323,27 +344,3 @@ class Number(Measured):
     def _end(self, prepared: float) -> tuple[float, str]:
         rounded, digits = super()._end(prepared)
         return rounded, digits.replace(".", self.decimal)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Duration(Measured):
-    """A duration as text, such as ``1h 30min``, read in seconds."""
-
-    kind = "number"
-    words = ("duration",)
-    datatype = "FP64"
-
-    @classmethod
-    def propose(cls, values: Sequence[str], hints: Hints) -> Column | None:
-        if not all(map(is_duration, values)):
-            return None
-        return cls(why=f"{' and '.join(map(shown, values[:2]))} are durations, read in seconds")
-
-    def described(self) -> str:
-        return "a duration"
-
-    def takes(self, dtype: pl.DataType) -> bool:
-        return Number.holds(dtype)  # of seconds
-
-    def parse(self, texts: pl.Series) -> pl.Series:
-        return read_durations(texts)

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dplan.columns import from_json, read, type_of
 from dplan.columns.column import TEXTS, Column
@@ -18,6 +16,7 @@ from dplan.columns.differences import TransformReport
 from dplan.columns.frames import as_frame, attempted, check_same_columns, for_each_column, is_frame
 from dplan.columns.layout import Layout
 from dplan.columns.records import Training
+from dplan.estimators import TransformerEstimator, check_fitted
 
 __all__ = ["Cells", "TablePreparer", "TransformReport"]
 
@@ -41,7 +40,7 @@ class Cells(NamedTuple):
     texts: Sequence[Sequence[str | None]]
 
 
-class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class TablePreparer(TransformerEstimator):
     """Prepare a table: one-hot encoding, mean imputation and min–max scaling.
 
     Numbers, booleans and durations become one feature each; a text column becomes one feature per level. A date becomes
@@ -53,8 +52,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     max_levels : int, default=255
-        A text column with more levels keeps the most frequent ones; the others count as unseen. If more than half of
-        its values are distinct, it is dropped as an id.
+        A text column with more levels becomes the frequency of its level, and one feature for each of the most frequent
+        ones (`dplan.columns.frequencies`). If more than half of its values are distinct, it is dropped as an id.
     meanings : mapping of str to Column, optional
         How the text of columns was read in the file that they come from; new rows may be text of the same form.
 
@@ -83,6 +82,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     >>> X, report = preparer.transform_with_report(new)
     >>> X.tolist(), report.unseen
     ([[2.0, 0.0, 0.0]], {'proto': 1})
+    >>> sorted(preparer.to_state())
+    ['columns', 'max_levels', 'named']
     """
 
     def __init__(self, *, max_levels: int = 255, meanings: Mapping[str, Column] | None = None) -> None:
@@ -139,13 +140,17 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         return self.transform_with_report(X)[0]
 
-    def transform_with_report(self, X: Table) -> tuple[NDArray[np.float32], TransformReport]:
+    def transform_with_report(
+        self, X: Table, missing: Sequence[str] = ()
+    ) -> tuple[NDArray[np.float32], TransformReport]:
         """Like `transform`, but also count missing values and unseen levels.
 
         Parameters
         ----------
         X : polars or pandas frame, Arrow table, or array of shape (n_rows, n_columns)
             Rows with the columns of the training rows.
+        missing : sequence of str
+            Text that means a missing value where it cannot be read otherwise.
 
         Returns
         -------
@@ -154,21 +159,21 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         report : TransformReport
             The counts.
         """
-        check_is_fitted(self)
+        check_fitted(self, "columns_")
         frame = self._as_frame(X, fitting=False)
         out = np.empty((frame.height, self._layout.width), dtype=np.float32)
         steps = list(zip(self.columns_, frame, strict=True))
 
         def values_of(step: tuple[Column, pl.Series]) -> Any:
             column, series = step
-            return column.values(read(column, series))
+            return column.values(read(column, series, missing))
 
         if frame.height * frame.width < _WORTH_THREADS:
             counts = self._layout.write(attempted(values_of, steps), out)
         else:  # a column is read, and a row written, by one thread alone, so the result is the same
             with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
                 counts = self._layout.write(attempted(values_of, steps, pool.map), out, pool)
-        missing, unseen, outside = (
+        n_missing, unseen, outside = (
             {column.name: n[k] for column, n in zip(self.columns_, counts, strict=True) if n[k]}
             for k in range(3)
         )
@@ -177,7 +182,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             for column, series in steps
             if column.has_levels and not column.holds(series.dtype) and series.dtype not in (pl.Null, *TEXTS)
         }
-        return out, TransformReport(frame.height, missing, unseen, retyped, outside)
+        found = {column.name: column.limit() for column in self.columns_}
+        limits = {name: limit for name, limit in found.items() if limit[1] > 1e-9}  # not rounding
+        return out, TransformReport(frame.height, n_missing, unseen, retyped, outside, limits)
 
     @property
     def number_columns(self) -> list[str]:
@@ -226,7 +233,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of str
             One name per feature.
         """
-        check_is_fitted(self)
+        check_fitted(self, "columns_")
         return np.array([name for column in self.columns_ for name in column.output_names()], dtype=object)
 
     def feature_groups(self) -> NDArray[np.int64]:
@@ -244,7 +251,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         >>> TablePreparer().fit(table).feature_groups().tolist()
         [0, 0, 1]
         """
-        check_is_fitted(self)
+        check_fitted(self, "columns_")
         return np.repeat(np.arange(len(self.columns_)), [column.width for column in self.columns_])
 
     def to_state(self) -> dict[str, Any]:
@@ -255,7 +262,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         dict
             The argument of `from_state`; JSON preserves it exactly.
         """
-        check_is_fitted(self)
+        check_fitted(self, "columns_")
         return {
             "max_levels": self.max_levels,
             "named": hasattr(self, "feature_names_in_"),
@@ -296,6 +303,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if is_frame(X):
             frame = as_frame(X)
         else:
+            from sklearn.utils.validation import validate_data
+
             array = validate_data(self, X, reset=fitting, dtype="numeric", ensure_all_finite="allow-nan")
             return pl.from_numpy(array, schema=[f"x{i}" for i in range(array.shape[1])])
         if fitting:

@@ -91,7 +91,7 @@ class Training(NamedTuple):
 
     frame: pl.DataFrame
     before: Sequence[tuple[Any, pl.Series]]
-    max_levels: int
+    max_levels: int = 255
 
 
 class Typical(NamedTuple):

@@ -11,16 +11,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan.columns.column import TEXTS, Bins, Column
+from dplan.arrays import highest_first
+from dplan.columns.column import Column
 from dplan.columns.formatting import format_share, format_value
+from dplan.columns.frequencies import Frequency
+from dplan.columns.levels import Levels, read_part
 from dplan.columns.numerals import body_of, code_with_leading_zero, units
-from dplan.columns.records import Condition, Counts, Features, Graph, Hints, Histogram, Training, Typical
+from dplan.columns.records import Counts, Features, Graph, Hints, Training, Typical
 from dplan.columns.unused import MIN_ROWS, Unused
 from dplan.text import shown, visible
 
-__all__ = ["PARTS", "Category", "Part", "looks_free", "looks_like_ids", "read_part"]
+__all__ = ["PARTS", "Category", "Part", "looks_free", "looks_like_ids"]
 
-_BARS = 7  # levels in a distribution
 _FREQUENT = 4  # levels in a small picture
 
 # Structured text and the part of it that many rows share: what it looks like, and how the part is found.
@@ -29,6 +31,7 @@ PARTS = {
     "domain": (re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+"), "e-mail addresses"),
     "host": (re.compile(r"https?://[^\s/]+(?:/\S*)?", re.IGNORECASE), "web addresses"),
 }
+_ORDINAL = re.compile(r"(?:st|nd|rd|th)\b", re.IGNORECASE)  # as in "1st class"
 _ID_SHAPES = (
     re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"),  # UUID
     re.compile(r"(?=.*\d)[0-9a-fA-F]{16,}"),  # digest
@@ -38,7 +41,7 @@ _ID_SHAPES = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Category(Column):
+class Category(Levels):
     """Text with levels, one feature each.
 
     Attributes
@@ -49,27 +52,18 @@ class Category(Column):
 
     kind = "text"
     words: ClassVar[tuple[str, ...]] = ("category", "text")
-    is_decided_only = False
     is_plain_text = True
-    has_levels = True
-    tensor = "texts"
-
-    levels: tuple[str, ...] = ()
 
     @classmethod
     def propose(cls, values: Sequence[str], hints: Hints) -> Column | None:
         if not hints.quoted and (code := code_with_leading_zero(values)):
             return cls(why=f"codes with leading zeros such as {shown(code)}")
-        different = [unit for unit in units(values) if unit]
+        different = [unit for unit in units(values) if unit and not _ORDINAL.match(unit)]
         if len(different) > 1 and all(body_of(value) for value in values):
             listed = " and ".join(map(shown, different[:2]))
             advice = "convert them, or ignore units (--column NAME=number)"
             return cls(why=f"numbers with different units ({listed}); {advice}", sure=False)
         return cls(why=f"text such as {shown(values[0])}")
-
-    @classmethod
-    def holds(cls, dtype: pl.DataType) -> bool:
-        return dtype in TEXTS
 
     def settled(
         self, values: pl.Series, sample: Sequence[str], *, distinct: bool
@@ -84,14 +78,11 @@ class Category(Column):
             return Unused(what="free text", why=f"{n_distinct:,} different texts of several words"), values
         return self, values
 
-    def accepts(self, dtype: pl.DataType) -> bool:
-        return True  # the text of a number may be a level
-
-    def read(self, series: pl.Series) -> pl.Series:
-        return self.parse(series) if self.decided and series.dtype == pl.String else series
+    def limit(self) -> tuple[int, float]:
+        return len(self.levels), max(0.0, 1.0 - sum(self.fill))
 
     def learn(self, series: pl.Series, training: Training) -> Column:
-        """Learn the most frequent levels and their shares.
+        """Learn the levels and their shares; of very many levels, how frequent they are.
 
         Examples
         --------
@@ -111,7 +102,9 @@ class Category(Column):
             if found.height > most and found.height > len(texts) / 2:
                 why = f"{found.height:,} different values, like an id"
                 return Unused(name=series.name, what="id", why=why, decided=False)
-            found = found.sort("len", "level", descending=[True, False]).head(most).sort("level")
+            if found.height > most:
+                return Frequency.like(self).learn(series, training)
+            found = found.sort("level")
             levels, counts = found["level"].to_list(), found["len"].to_numpy()
         shares: NDArray[np.float64] = counts / len(texts)
         return replace(self, name=series.name, fill=tuple(shares.tolist()), levels=tuple(levels))
@@ -137,9 +130,6 @@ class Category(Column):
             out[texts.is_null().to_numpy()] = np.array(self.fill, dtype=np.float32)
         return Counts(n_missing, len(texts) - int(known.sum()) - n_missing)
 
-    def format(self, found: Any) -> str:
-        return format_value(found)
-
     def restored(self, own: Features) -> str:
         return visible(self.levels[int(own.argmax())], 80) if own.max() == 1 else "missing or rare"
 
@@ -162,58 +152,18 @@ class Category(Column):
         levels = frozenset(np.flatnonzero(np.array(self.fill) >= least / 2).tolist())
         return Typical(", ".join(listed), levels=levels)
 
-    def conditions(self, found: Any, own: Features, background: Features, known: Features) -> list[Condition]:
-        if not own.any():  # unseen
-            return []
-        level = int(own.argmax())
-        name = format_value(self.levels[level])
-        # Of an e-mail address, the level is the domain alone.
-        operator = "=" if name == self.format(found) else ""
-        return [Condition(operator, name, background[:, level] == 1, known[:, level] == 1)]
-
     def is_new(self, own: Features) -> bool:
         return bool(own.max() < 1)
 
-    def histogram(self, parts: Sequence[Features]) -> Histogram:
-        means = [part.astype(np.float64).mean(axis=0) for part in parts]
-        strongest = np.argsort(-np.maximum(means[0], means[-1]), kind="stable")[:_BARS]
-        labels = [self.levels[level] for level in strongest]
-        shares = [np.append(mean[strongest], max(0.0, 1 - mean[strongest].sum())) for mean in means]
-        if max(share[-1] for share in shares) < 0.005:
-            return Histogram(labels, None, [share[:-1] for share in shares])
-        n_others = len(self.levels) - len(strongest)
-        others = f"{n_others:,} other levels and new ones" if n_others else "levels not seen in training"
-        while others in labels:
-            others = f"all {others}"
-        return Histogram([*labels, others], None, shares)
-
     def picture(self, background: Features, own: Features, *, missing: bool) -> dict[str, Any]:
         mine = int(own.argmax()) if own.max() == 1 else None
-        order = np.argsort(-np.asarray(self.fill), kind="stable")[:_FREQUENT].tolist()
+        order = highest_first(np.asarray(self.fill))[:_FREQUENT].tolist()
         if mine is not None and mine not in order:
             order.append(mine)
         return {"bars": [[visible(self.levels[k], 40), round(self.fill[k], 4), k == mine] for k in order]}
 
-    def bins(self, quantiles: NDArray[np.float64]) -> Bins:
-        return []
-
-    def counts(self, rows: Features, bins: Bins) -> list[list[int]]:
-        levels = rows.sum(axis=0).round()  # one level per feature; the rest was unseen in training
-        return [[*levels.astype(int).tolist(), max(0, len(rows) - int(levels.sum()))]]
-
-    def distance(self, shares: NDArray[np.float64]) -> float:
-        return float(np.abs(shares).sum() / 2)  # total variation: levels have no order
-
-    def spread(self, series: pl.Series) -> str:
-        counts = series.drop_nulls().cast(pl.String).value_counts(sort=True)
-        listed = ", ".join(format_value(text) for text in counts[counts.columns[0]].head(3).to_list())
-        return listed + (f" and {counts.height - 3:,} more" if counts.height > 3 else "")
-
     def summary(self) -> str:
         return f"{self.width} levels: {', '.join(self.levels[:8])}" + (", …" if self.width > 8 else "")
-
-    def schema(self) -> dict[str, Any]:
-        return {**super().schema(), "examples": list(self.levels[:3])}
 
     def onnx(self, graph: Graph, cell_of: Callable[[str], str]) -> str:
         text = cell_of(self.name)
@@ -243,6 +193,7 @@ class Part(Category):
 
     words = tuple(PARTS)
     is_decided_only = True
+    is_as_stored = False
     is_plain_text = False
 
     part: str = ""
@@ -298,21 +249,6 @@ class Part(Category):
 
     def is_valid(self) -> bool:
         return super().is_valid() and self.part in PARTS
-
-
-def read_part(texts: pl.Series, part: str) -> pl.Series:
-    """Reduce structured text to a part of it; a part alone stays.
-
-    Examples
-    --------
-    >>> read_part(pl.Series(["ann@Example.org", "example.org"]), "domain").to_list()
-    ['example.org', 'example.org']
-    """
-    texts = texts.str.strip_chars()
-    if part == "country":
-        return texts.str.slice(0, 2).str.to_uppercase()
-    pattern = r"^.*@" if part == "domain" else r"(?i)^https?://(?:www\.)?|[/:?#].*$"
-    return texts.str.replace_all(pattern, "").str.to_lowercase()
 
 
 def looks_like_ids(texts: Sequence[str]) -> bool:
