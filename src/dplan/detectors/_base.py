@@ -3,47 +3,36 @@
 ``docs/adding-a-detector.md`` shows how to write a detector.
 """
 
-import logging
-import sys
-import time
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, OutlierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dplan._kernels.perceptron import Floats
-from dplan._kernels.scaling import arrange, column_scale, no_scale, score_in_blocks
+from dplan._kernels.compiling import compiling
 from dplan._kernels.threads import single_threaded_blas
-from dplan.detectors._checks import (
-    advise_on_text_columns,
-    as_generator,
-    check_flag,
-    check_not_diverged,
-    check_number,
-)
+from dplan.arrays import Float32s
+from dplan.detectors._checks import as_generator, check_not_diverged, check_number
 from dplan.detectors._docstrings import with_common_parameters
-from dplan.detectors._fields import COLUMNS, Array, Field, Number
+from dplan.detectors._fields import Array, Field, Number
+from dplan.detectors._novelty import NOVELTY, Exploring
+from dplan.detectors._rounds import Callback, Rounds, compilation_reported
 from dplan.detectors._rows import SHARES, Indices, Labelling, percentiles, read_labelling, reference_rows
 from dplan.detectors._saving import save
+from dplan.detectors._scaling import SCALED, check_scale, check_scaling, new_scaling
+from dplan.detectors._scored_rows import ScoredRows
 from dplan.detectors._terms import MemberKind as MemberKind
-from dplan.detectors._terms import ScoreTerm, Term
-from dplan.exceptions import NonFiniteScoreError
+from dplan.estimators import OutlierEstimator, check_fitted
 
-Callback = Callable[[Any, Mapping[str, float]], bool | None]
 Training = Callable[[NDArray[np.floating], Labelling, np.random.Generator], Indices | None]
-
-logger = logging.getLogger("dplan")
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
 @dataclass(kw_only=True, eq=False, repr=False)
-class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
+class Detector(ScoredRows, Rounds, Exploring, OutlierEstimator):
     """A scikit-learn outlier detector that may learn from labelled anomalies.
 
     Subclasses declare their own parameters like the fields of a dataclass, list their fitted attributes in `_saved`,
@@ -52,8 +41,10 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
     Parameters
     ----------
-    scale : bool, default=True
-        Scale every column to [0, 1] using the training rows.
+    scale : {"minmax", "rank", "both"} or bool, default=True
+        How columns are scaled, using the training rows. "minmax", or True, scales them to [0, 1] by minimum and
+        maximum. "rank" replaces a value by its rank in the column, from 0 to 1, and "both" is the mean of the two: they
+        spread out columns with a long tail. False leaves values unchanged.
     contamination : float, default=0.02
         Fraction of rows like the unlabelled ones that `predict` reports as anomalies. Only affects the threshold.
     random_state : int, RandomState, Generator or None, default=None
@@ -72,16 +63,16 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
     _saved: ClassVar[dict[str, Field]] = {
         "offset_": Number(),
-        "column_low_": Array(np.float64, (COLUMNS,), largest=sys.float_info.max),
-        "column_inverse_": Array(np.float64, (COLUMNS,), lowest=0.0, largest=sys.float_info.max),
+        **SCALED,
         "score_quantiles_": Array(np.float64, (len(SHARES),)),
+        **NOVELTY,
     }
     # Old name: new name, of parameters and fitted attributes in older files.
     _renamed: ClassVar[Mapping[str, str]] = {}
     # Parameters that were removed, which model files may have, with the only value that they had there.
     _removed: ClassVar[Mapping[str, Any]] = {}
 
-    scale: bool = True
+    scale: bool | str = True
     contamination: float = 0.02
     random_state: Any = None
     callback: Callback | None = None
@@ -107,15 +98,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         of zero to itself, so threshold and percentiles must not come from these rows.
         """
 
-    @abstractmethod
-    def _score(self, rows: Floats) -> NDArray[np.floating]:
-        """Return the anomaly score of each scaled row."""
-
-    def _terms(self) -> Sequence[Term]:
-        """Return the terms that the score is a sum of, for explanations and export."""
-        return [ScoreTerm(self._score)]
-
-    def _embed(self, rows: Floats) -> Floats:
+    def _embed(self, rows: Float32s) -> Float32s:
         """Return the representation of scaled rows that the report's map shows."""
         return rows
 
@@ -127,19 +110,12 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         """Return how often `_record` will be called, for progress bars."""
         return 1
 
-    def _row_steps(self) -> int:
-        """Return about how many steps scoring a row takes at most: once past every fitted number.
-
-        It bounds the memory of scoring as well, where a step leaves no more than a few bytes behind.
-        """
-        return sum(
-            kind.size(getattr(self, name)) for name, kind in self._saved.items() if hasattr(self, name)
-        )
-
     def _check_saved(self) -> None:
         """Raise ValueError if attributes loaded from a file are inconsistent."""
         if (np.diff(self.score_quantiles_) < 0).any():
             raise ValueError("score_quantiles_ are not sorted")
+        check_scaling(self._scaling)
+        self._check_novelty()
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the detector.
@@ -158,15 +134,20 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> from dplan import LogisticBaseline
+        >>> X, y = [[0], [1], [2], [3], [9]], [0, 0, 0, 0, 1]
+        >>> LogisticBaseline().fit(X, y).anomaly_score([[1], [9]]).argmax().item()
+        1
         """
         rng = self._checked_rng()
         table = self._validated(X, ensure_min_samples=2)
         labelling = read_labelling(y, sample_weight, len(table), type(self).__name__, self.uses_labels)
-        self.column_low_, self.column_inverse_ = (
-            column_scale(table) if self.scale else no_scale(table.shape[1])
-        )
+        self._keep_scaling(new_scaling(table, self.scale, rng))
         self.history_: dict[str, list[float]] = {}
-        self._started = time.perf_counter()
+        self._started = compiling.clock()
         self._run(self._fit, table, labelling, rng)
         return self
 
@@ -184,6 +165,13 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         -------
         ndarray of shape (n_rows,)
             -1 for an anomaly, 1 for a normal row.
+
+        Examples
+        --------
+        >>> from dplan import LogisticBaseline
+        >>> X, y = [[0], [1], [2], [3], [9]], [0, 0, 0, 0, 1]
+        >>> LogisticBaseline().fit_predict(X, y).tolist()
+        [1, 1, 1, -1, -1]
         """
         return self.fit(X, y, sample_weight).predict(X)
 
@@ -199,8 +187,20 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         -------
         ndarray of shape (n_rows,)
             The score of a row does not depend on the other rows.
+
+        Examples
+        --------
+        >>> from dplan import LogisticBaseline
+        >>> X, y = [[0], [1], [2], [3], [9]], [0, 0, 0, 0, 1]
+        >>> LogisticBaseline().fit(X, y).anomaly_score([[1], [9]]).round(2).tolist()
+        [-0.4, 0.35]
         """
         return self._scored(X, self._score)
+
+    def _scores_and_suspicion(self, X: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return `anomaly_score`, and how much it is worth to ask about rows; detectors may tell the two apart."""
+        scores = self.anomaly_score(X)
+        return scores, scores
 
     def percentile(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the percentage of unlabelled and checked normal training rows with a lower score.
@@ -214,6 +214,13 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         -------
         ndarray of shape (n_rows,)
             From 0 to 100. Of new rows like the unlabelled ones, about 1 % are above 99.
+
+        Examples
+        --------
+        >>> from dplan import LogisticBaseline
+        >>> X, y = [[0], [1], [2], [3], [9]], [0, 0, 0, 0, 1]
+        >>> LogisticBaseline().fit(X, y).percentile([[0], [9]]).tolist()
+        [0.0, 100.0]
         """
         return self._percentile_of(self.anomaly_score(X))
 
@@ -231,11 +238,26 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         -------
         ndarray of shape (n_rows,)
             The negated `anomaly_score`.
+
+        Examples
+        --------
+        >>> from dplan import LogisticBaseline
+        >>> X, y = [[0], [1], [2], [3], [9]], [0, 0, 0, 0, 1]
+        >>> LogisticBaseline().fit(X, y).score_samples([[1], [9]]).round(2).tolist()
+        [0.4, -0.35]
         """
         return -self.anomaly_score(X)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return ``score_samples(X) - offset_``; negative values are anomalies."""
+        """Return ``score_samples(X) - offset_``; negative values are anomalies.
+
+        Examples
+        --------
+        >>> from dplan import LogisticBaseline
+        >>> X, y = [[0], [1], [2], [3], [9]], [0, 0, 0, 0, 1]
+        >>> (LogisticBaseline().fit(X, y).decision_function([[1], [9]]) < 0).tolist()
+        [False, True]
+        """
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
@@ -250,6 +272,13 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         -------
         ndarray of shape (n_rows,)
             -1 for an anomaly, 1 for a normal row.
+
+        Examples
+        --------
+        >>> from dplan import LogisticBaseline
+        >>> X, y = [[0], [1], [2], [3], [9]], [0, 0, 0, 0, 1]
+        >>> LogisticBaseline().fit(X, y).predict([[1], [9]]).tolist()
+        [1, -1]
         """
         return np.where(self.decision_function(X) < 0, -1, 1)
 
@@ -260,65 +289,35 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         ----------
         path : path
             The file; an existing one is replaced atomically.
+
+        Examples
+        --------
+        >>> import dplan, tempfile
+        >>> X, y = [[0], [1], [2], [3], [9]], [0, 0, 0, 0, 1]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     dplan.LogisticBaseline().fit(X, y).save(f"{folder}/model.dplan")
+        ...     dplan.load(f"{folder}/model.dplan").predict([[1], [9]]).tolist()
+        [1, -1]
         """
         save(path, self)
 
-    def _scored(self, X: ArrayLike, score: Callable[[Floats], NDArray[np.floating]]) -> NDArray[np.float64]:
-        """Validate rows and score them block by block."""
-        check_is_fitted(self, "history_")
-        # NaN and infinity are found in the pass that scales the values.
-        table = self._validated(X, ensure_all_finite=False, reset=False)
-        scores = self._in_blocks(table, score)
-        finite = np.isfinite(scores)
-        if not finite.all():
-            row = int(np.argmin(finite))
-            raise NonFiniteScoreError(row, float(scores[row]))
-        return scores
-
-    def _in_blocks(
-        self,
-        X: NDArray[np.floating],
-        score: Callable[[Floats], NDArray[np.floating]],
-        rows: Indices | None = None,
-    ) -> NDArray[np.float64]:
-        with np.errstate(all="ignore"):  # callers check for non-finite scores
-            return score_in_blocks(X, self.column_low_, self.column_inverse_, score, rows, self._row_steps())
-
     def _checked_rng(self) -> np.random.Generator:
         """Check all parameters; return a generator made from `random_state`."""
-        check_flag("scale", self.scale)
+        check_scale(self.scale)
         check_number("contamination", self.contamination, "(0, 0.5]")
         if self.callback is not None and not callable(self.callback):
             raise ValueError(f"callback must be None or a function, got {self.callback!r}.")
         self._check_parameters()
         return as_generator(self.random_state)
 
-    def _validated(self, X: ArrayLike, **checks: Any) -> NDArray[np.floating]:
-        with advise_on_text_columns(X):
-            table: NDArray[np.floating] = validate_data(self, X, dtype=[np.float64, np.float32], **checks)
-        return table
-
     def _run(
         self, train: Training, X: NDArray[np.floating], labelling: Labelling, rng: np.random.Generator
     ) -> None:
         """Train, and set threshold and percentiles."""
-        with single_threaded_blas():
-            kept = train(X, labelling, rng)
-        self._set_threshold(X, labelling.normal, kept, rng)
-
-    def _arrange(self, X: NDArray[np.floating], order: NDArray[np.int64] | None = None) -> Floats:
-        return arrange(X, order, self.column_low_, self.column_inverse_)
-
-    def _record(self, **metrics: float) -> bool:
-        """Add a round to the history, call the callback, and return whether to stop."""
-        metrics["seconds"] = time.perf_counter() - self._started
-        for name, value in metrics.items():
-            self.history_.setdefault(name, []).append(float(value))
-        if self.verbose:
-            listed = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
-            n_rounds = len(self.history_["seconds"])
-            _report(f"{type(self).__name__}: {self.round_name} {n_rounds}: {listed}")
-        return self.callback is not None and bool(self.callback(self, metrics))
+        with compilation_reported(self.verbose):
+            with single_threaded_blas():
+                kept = train(X, labelling, rng)
+            self._set_threshold(X, labelling.normal, kept, rng)
 
     def _set_threshold(
         self, X: NDArray[np.floating], normal: Indices, kept: Indices | None, rng: np.random.Generator
@@ -329,6 +328,7 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         check_not_diverged(scores, type(self).__name__)
         self.offset_ = float(np.quantile(-scores, self.contamination))
         self.score_quantiles_ = np.quantile(scores, SHARES)
+        self._keep_novelty(X, rows)
 
     def _reference_scores(self, X: NDArray[np.floating], rows: Indices) -> NDArray[np.float64]:
         """Return the scores of the training rows with these indices."""
@@ -336,13 +336,5 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
     def _percentile_of(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the percentiles of anomaly scores."""
-        check_is_fitted(self, "offset_")
+        check_fitted(self, "offset_")
         return percentiles(scores, self.score_quantiles_)
-
-
-def _report(line: str) -> None:
-    """Log a line, or print it if the logger has no handler: the user asked for output."""
-    if logger.hasHandlers() and logger.isEnabledFor(logging.INFO):
-        logger.info(line)
-    else:
-        print(line, flush=True)  # noqa: T201

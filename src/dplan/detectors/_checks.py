@@ -1,14 +1,17 @@
 """Validation of parameters and labels. Every error says what was found and what to do."""
 
 import numbers
+import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import column_or_1d
 
+from dplan.exceptions import ManyAnomaliesWarning
+
+_MIN_ROWS_TO_WARN = 20
 _WHAT_Y_MEANS = (
     "y must be 0 for unlabelled rows, k >= 1 for labelled anomalies of class k and -1 for checked normal rows"
 )
@@ -63,9 +66,9 @@ def check_flag(name: str, value: Any) -> None:
 
     Examples
     --------
-    >>> check_flag("scale", "yes")
+    >>> check_flag("intrinsic_reward", "yes")
     Traceback (most recent call last):
-    ValueError: scale must be True or False, got 'yes'.
+    ValueError: intrinsic_reward must be True or False, got 'yes'.
     """
     if not isinstance(value, (bool, np.bool_)):
         raise ValueError(f"{name} must be True or False, got {value!r}.")
@@ -121,6 +124,8 @@ def check_labels(y: Any, n_rows: int) -> NDArray[np.int64]:
     """
     if y is None:
         return np.zeros(n_rows, dtype=np.int64)
+    from sklearn.utils.validation import column_or_1d
+
     values = column_or_1d(np.asarray(y))
     if len(values) != n_rows:
         raise ValueError(f"X and y must have the same length: X has {n_rows} rows and y has {len(values)}.")
@@ -142,6 +147,31 @@ def check_labels(y: Any, n_rows: int) -> NDArray[np.int64]:
         )
     labels: NDArray[np.int64] = values.astype(np.int64)
     return labels
+
+
+def warn_of_many_anomalies(labels: NDArray[np.int64], what: str, advice: str, stacklevel: int) -> None:
+    """Warn if more than half of the rows, but not all, are labelled as anomalies, and name the likely cause.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> with pytest.warns(ManyAnomaliesWarning, match="in scikit-learn, 1 means normal"):
+    ...     warn_of_many_anomalies(np.repeat([1, -1], [30, 5]), "y", "Convert it", 2)
+    """
+    n, n_rows = int((labels > 0).sum()), len(labels)
+    if not n_rows / 2 < n < n_rows or n_rows < _MIN_ROWS_TO_WARN:
+        return
+    cause = "anomalies are expected to be rare. Check which values mark them"
+    if set(np.unique(labels).tolist()) == {-1, 1}:
+        cause = (
+            "it has -1 and 1 but no 0, and in scikit-learn, 1 means normal. Here, 1 is a known anomaly, -1 a row that "
+            f"was checked and is normal, and 0 an unlabelled row. {advice}"
+        )
+    warnings.warn(
+        f"{what} labels {n:,} of {n_rows:,} rows as anomalies, and {cause}.",
+        ManyAnomaliesWarning,
+        stacklevel=stacklevel + 1,
+    )
 
 
 def check_confidence(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
@@ -181,12 +211,12 @@ def check_confidence(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | N
 
 
 @contextmanager
-def advise_on_text_columns(X: Any) -> Iterator[None]:
-    """Add advice to the error if X is rejected because of text columns.
+def advise_on_tables(X: Any) -> Iterator[None]:
+    """Add advice to the error if X is rejected because of text columns or missing values.
 
     Examples
     --------
-    >>> with advise_on_text_columns([["de", 1.0]]):
+    >>> with advise_on_tables([["de", 1.0]]):
     ...     np.asarray([["de", 1.0]], dtype=float)
     Traceback (most recent call last):
     ValueError: could not convert string to float: 'de'. X contains text, but detectors only accept numbers. Use
@@ -204,6 +234,11 @@ def advise_on_text_columns(X: Any) -> Iterator[None]:
                 f"{str(error).rstrip('.')}. X contains text, but detectors only accept numbers. Use "
                 "dplan.TableDetector for tables with text, dates and missing values, or convert the columns with "
                 "dplan.tables.TablePreparer."
+            ) from error
+        if "contains NaN" in str(error):  # scikit-learn goes on to recommend estimators of its own
+            raise ValueError(
+                "Input X contains NaN: detectors do not accept missing values. Use dplan.TableDetector, which does, or "
+                "fill them first, for example with sklearn.impute.SimpleImputer."
             ) from error
         raise
 

@@ -16,16 +16,17 @@ from numpy.typing import NDArray
 
 from dplan._kernels import perceptron
 from dplan._kernels.compile import compiled
-from dplan._kernels.perceptron import Floats, Sizes
+from dplan._kernels.perceptron import Sizes
+from dplan.arrays import Float32s
 from dplan.detectors._base import Detector
 from dplan.detectors._checks import check_hidden_units, check_integer, check_number
 from dplan.detectors._fields import NETWORK, check_network
 from dplan.detectors._rows import Indices, Labelling, labelled_or_pseudo_anomalies, normal_rows, repeated
 from dplan.detectors._terms import NetworkTerm, Term
 
-Sampler = Callable[[], Floats]
-Loss = Callable[[Floats], tuple[float, Floats]]
-Step = Callable[[Floats, Floats], None]
+Sampler = Callable[[], Float32s]
+Loss = Callable[[Float32s], tuple[float, Float32s]]
+Step = Callable[[Float32s, Float32s], None]
 
 # Keras's RMSprop as DevNet uses it: decay rate of the running mean, epsilon, and the maximum norm of the gradient.
 _DECAY, _EPSILON, _MAX_NORM = 0.9, 1e-7, 1.0
@@ -37,7 +38,7 @@ class Network(NamedTuple):
     """A network to train, its weight decay and its frozen weights."""
 
     sizes: Sizes
-    theta: Floats
+    theta: Float32s
     l2: float  # strength of weight decay
     n_decayed: int  # number of kernels with weight decay, from the input layer
     frozen: Indices  # weights that are not trained
@@ -52,7 +53,7 @@ def clipped_rmsprop(n_weights: int, learning_rate: float) -> Step:
     """Return DevNet's optimiser."""
     square = np.zeros(n_weights, dtype=np.float32)
 
-    def step(theta: Floats, gradient: Floats) -> None:
+    def step(theta: Float32s, gradient: Float32s) -> None:
         clip_by_norm(gradient, _MAX_NORM)
         perceptron.rmsprop(theta, gradient, square, learning_rate, _DECAY, _EPSILON)
 
@@ -81,14 +82,14 @@ def train(
 
 @compiled
 def backward_with_decay(
-    theta: Floats,
+    theta: Float32s,
     sizes: Sizes,
-    rows: Floats,
-    passed: Floats,
-    output_gradient: Floats,
+    rows: Float32s,
+    passed: Float32s,
+    output_gradient: Float32s,
     n_decayed: int,
     l2: float,
-    gradient: Floats,
+    gradient: Float32s,
 ) -> float:
     """Like `perceptron.backward`, for the loss plus ``l2 · Σ w²`` over the first kernels; return this penalty."""
     perceptron.backward(theta, sizes, rows, passed, output_gradient, 0.0, gradient)
@@ -103,7 +104,7 @@ def backward_with_decay(
 
 
 @compiled
-def clip_by_norm(gradient: Floats, max_norm: float) -> None:
+def clip_by_norm(gradient: Float32s, max_norm: float) -> None:
     """Scale the gradient down to a Euclidean norm of at most `max_norm`."""
     total = 0.0
     for i in range(len(gradient)):
@@ -142,8 +143,8 @@ class DeepDetector(Detector):
             return super()._terms()
         return [NetworkTerm(self.weights_, self.layer_sizes_, np.array(self._output_weights))]
 
-    def _embed(self, rows: Floats) -> Floats:
-        embedded: Floats = perceptron.embed(self.weights_, self.layer_sizes_, rows)
+    def _embed(self, rows: Float32s) -> Float32s:
+        embedded: Float32s = perceptron.embed(self.weights_, self.layer_sizes_, rows)
         return embedded
 
     def _expected_rounds(self) -> int:
@@ -155,7 +156,7 @@ class DeepDetector(Detector):
 
     def _parts(
         self, X: NDArray[np.floating], labelling: Labelling, rng: np.random.Generator
-    ) -> tuple[Floats, Indices, Indices]:
+    ) -> tuple[Float32s, Indices, Indices]:
         """Return all rows, scaled, and the indices to draw anomalies and normal rows from.
 
         A row with a verdict stands in its list as often as the verdict counts; see `dplan.detectors._rows`.
@@ -166,7 +167,9 @@ class DeepDetector(Detector):
         normal = normal_rows(unlabelled, checked, labelling.confidence_in(checked), share)
         return rows, repeated(anomalies, labelling.confidence_in(anomalies)), normal
 
-    def _split(self, rows: Floats, labelling: Labelling, rng: np.random.Generator) -> tuple[Indices, Indices]:
+    def _split(
+        self, rows: Float32s, labelling: Labelling, rng: np.random.Generator
+    ) -> tuple[Indices, Indices]:
         """Return the indices of the anomalies and of the unlabelled rows."""
         return labelled_or_pseudo_anomalies(rows, labelling, rng)
 
@@ -186,12 +189,12 @@ class DeepDetector(Detector):
             if self._record(loss=mean_loss):
                 break
 
-    def _keep(self, theta: Floats) -> None:
+    def _keep(self, theta: Float32s) -> None:
         """Use these weights for scoring; subclasses derive from them what their score needs."""
         self.weights_ = theta
 
 
-def gather(rows: Floats, indices: Indices, out: Floats) -> None:
+def gather(rows: Float32s, indices: Indices, out: Float32s) -> None:
     """Copy the rows with these indices into a preallocated array."""
     np.take(rows, indices, axis=0, out=out, mode="clip")  # "clip" copies directly, "raise" would buffer
 
@@ -211,7 +214,7 @@ class Draws:
 
     def __init__(
         self,
-        rows: Floats,
+        rows: Float32s,
         anomalies: Indices,
         unlabelled: Indices,
         n_drawn: tuple[int, int],
@@ -255,14 +258,14 @@ class HalfAndHalf(Draws):
     """
 
     def __init__(
-        self, rows: Floats, anomalies: Indices, unlabelled: Indices, size: int, rng: np.random.Generator
+        self, rows: Float32s, anomalies: Indices, unlabelled: Indices, size: int, rng: np.random.Generator
     ) -> None:
         n_drawn = size // 2 if len(anomalies) else 0
         super().__init__(rows, anomalies, unlabelled, (n_drawn, size - n_drawn), rng)
         self.anomalous = np.arange(len(self.batch)) < self.n_standing
         self.weights = np.full(len(self.batch), 1 / size, dtype=np.float32)
 
-    def __call__(self) -> Floats:
+    def __call__(self) -> Float32s:
         """Draw the next minibatch, overwriting the previous one."""
         places = self.draw()
         if not self.drawn_once:
@@ -329,7 +332,7 @@ def _alias_table(levels: NDArray[np.float64]) -> tuple[NDArray[np.float64], Indi
 
 
 @compiled
-def weighted_mean(losses: Floats, slopes: Floats, weights: Floats) -> float:
+def weighted_mean(losses: Float32s, slopes: Float32s, weights: Float32s) -> float:
     """Return Σ weight · loss, and multiply each row's gradient by its weight in place."""
     mean = 0.0
     for row in range(slopes.shape[0]):

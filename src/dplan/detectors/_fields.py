@@ -108,6 +108,28 @@ class Array:
 
 
 @dataclass(frozen=True)
+class Optional:
+    """A fitted attribute that is only stored if it is not the default, which is also that of older files."""
+
+    field: Field
+    default: Any = None
+
+    def put(self, name: str, value: Any, stored: Stored) -> None:
+        """Store it."""
+        if not np.array_equal(value, self.default):
+            self.field.put(name, value, stored)
+
+    def take(self, name: str, stored: Stored) -> Any:
+        """Return what is stored, checked."""
+        is_stored = name in stored.tensors or name in stored.numbers
+        return self.field.take(name, stored) if is_stored else self.default
+
+    def size(self, value: Any) -> int:
+        """See `Field`."""
+        return 0 if value is None else self.field.size(value)
+
+
+@dataclass(frozen=True)
 class TreeArrays:
     """A fitted attribute that is `Trees`, stored as one array per field; leaf values are at least `lowest`.
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels.forest import grow, isolation_scores, new_forest
-from dplan._kernels.perceptron import Floats
-from dplan.detectors._checks import check_confidence, check_labels
+from dplan.arrays import Float32s
+from dplan.detectors._checks import check_confidence, check_labels, warn_of_many_anomalies
 from dplan.exceptions import NoLabelsWarning
 
 Indices = NDArray[np.int64]
@@ -79,8 +79,12 @@ class Labelling(NamedTuple):
         return checked_share(self.confidence_in(anomalies), self.confidence_in(self.checked))
 
 
-def read_labelling(y: Any, sample_weight: Any, n_rows: int, detector: str, needed: bool) -> Labelling:
+def read_labelling(
+    y: Any, sample_weight: Any, n_rows: int, detector: str, needed: bool, *, more: bool = False
+) -> Labelling:
     """Check labels and weights; warn if there is no anomaly, or nothing else, and the detector needs labels.
+
+    Unless the rows come in addition to others (`more`), also warn if most of them are labelled as anomalies.
 
     Examples
     --------
@@ -88,6 +92,8 @@ def read_labelling(y: Any, sample_weight: Any, n_rows: int, detector: str, neede
     Labelling(labels=array([ 0,  1, -1,  0]), confidence=array([1. , 1. , 0.5, 1. ]))
     """
     labels, weights = check_labels(y, n_rows), check_confidence(sample_weight, n_rows)
+    if needed and not more:
+        warn_of_many_anomalies(labels, "y", "Convert it with y = (y == -1).astype(int)", stacklevel=3)
     if weights is None:
         return Labelling(_usable(labels, detector, needed))
     labels = _usable(np.where(weights > 0, labels, 0), detector, needed)
@@ -181,7 +187,7 @@ def balanced_weights(
     return weights
 
 
-def raw_isolation_scores(rows: Floats, chosen: Indices, rng: np.random.Generator) -> Floats:
+def raw_isolation_scores(rows: Float32s, chosen: Indices, rng: np.random.Generator) -> Float32s:
     """Return the isolation scores of chosen rows by a forest grown on their raw features.
 
     Examples
@@ -200,7 +206,7 @@ def raw_isolation_scores(rows: Floats, chosen: Indices, rng: np.random.Generator
 
 
 def split_most_isolated(
-    rows: Floats, unlabelled: Indices, count: int, rng: np.random.Generator
+    rows: Float32s, unlabelled: Indices, count: int, rng: np.random.Generator
 ) -> tuple[Indices, Indices]:
     """Split the unlabelled rows into those that are easiest to isolate and the others; at least one row remains.
 
@@ -221,7 +227,7 @@ def split_most_isolated(
 
 
 def labelled_or_pseudo_anomalies(
-    rows: Floats, labelling: Labelling, rng: np.random.Generator
+    rows: Float32s, labelling: Labelling, rng: np.random.Generator
 ) -> tuple[Indices, Indices]:
     """Return the indices of anomalies and unlabelled rows: labelled anomalies or, if there are none, pseudo-anomalies.
 

@@ -1,5 +1,6 @@
 """Save and load detectors. Each lists its fitted attributes in `_saved`, and all of them are checked on loading."""
 
+import inspect
 import math
 import sys
 from collections.abc import Mapping
@@ -99,7 +100,11 @@ def packed(
         "numbers": stored.numbers,
         "n_features": int(detector.n_features_in_),
         "feature_names": None if names is None else [str(column) for column in names],
-        "history": {key: [_or_none(value) for value in values] for key, values in detector.history_.items()},
+        # Without durations, so that the same training gives the same file.
+        "history": {
+            key: [None if key == "seconds" else _or_none(value) for value in values]
+            for key, values in detector.history_.items()
+        },
         "preparation": preparation,
         "summary": dict(summary or {}),
     }
@@ -134,7 +139,7 @@ def _rebuilt(description: dict[str, Any], tensors: Tensors) -> Any:
         for key, value in description["parameters"].items()
         if key not in kind._removed or value != kind._removed[key]
     }
-    unknown = sorted(set(parameters) - set(kind._get_param_names()))
+    unknown = sorted(set(parameters) - set(_parameter_names(kind)))
     if unknown:
         raise ValueError(f"{name} has no parameter {unknown[0]!r}")
     detector = kind(**parameters)
@@ -154,10 +159,15 @@ def _rebuilt(description: dict[str, Any], tensors: Tensors) -> Any:
     return detector
 
 
+def _parameter_names(kind: Any) -> list[str]:
+    return sorted(inspect.signature(kind).parameters)
+
+
 def _plain_parameters(detector: Any) -> dict[str, Any]:
     """Return the parameters as JSON values. Callbacks and generators are not saved."""
     plain = {}
-    for name, value in detector.get_params(deep=False).items():
+    for name in _parameter_names(type(detector)):
+        value = getattr(detector, name)
         value = value.item() if isinstance(value, np.generic) else value
         value = list(value) if isinstance(value, tuple) else value
         if name == "callback" or (name == "random_state" and not isinstance(value, int)):

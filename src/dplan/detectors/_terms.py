@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels import product
-from dplan._kernels.neighbours import mean_nearest_distance, rank_step, spread_out
-from dplan._kernels.perceptron import Floats, Sizes
+from dplan._kernels.neighbours import RANK_WEIGHT, mean_nearest_distance, spread_out
+from dplan._kernels.perceptron import Sizes
 from dplan._kernels.replaced import Changes, Indices, neighbour_changes, network_changes, single_output
 from dplan._kernels.replaced_trees import forest_changes, tree_changes
 from dplan._kernels.trees import Trees, isolation, sum_of_leaves
+from dplan.arrays import Float32s
 
 _CELLS_AT_ONCE = 2_000_000  # bounds the memory of scoring replaced rows
 _MOST_CELLS = 2**26  # and this one that of explaining models far larger than usual
@@ -35,8 +36,8 @@ class MemberKind(NamedTuple):
 class Replacing(NamedTuple):
     """Rows whose features are replaced, one at a time, by those of background rows, and vice versa."""
 
-    rows: Floats
-    background: Floats
+    rows: Float32s
+    background: Float32s
     feature_of: Indices  # the feature that each column belongs to
     n_features: int
 
@@ -45,7 +46,7 @@ class Term(ABC):
     """One term of a score. Subclasses implement `values`, and override `changes` where there is a faster way."""
 
     @abstractmethod
-    def values(self, rows: Floats) -> NDArray[np.floating]:
+    def values(self, rows: Float32s) -> NDArray[np.floating]:
         """Return the value of the term for each scaled row."""
 
     def changes(self, replacing: Replacing) -> Changes:
@@ -97,9 +98,9 @@ def _cells_of_trees(trees: Trees, n_features: int) -> int:
 class ScoreTerm(Term):
     """A whole score, given by the function that computes it."""
 
-    score: Callable[[Floats], NDArray[np.floating]]
+    score: Callable[[Float32s], NDArray[np.floating]]
 
-    def values(self, rows: Floats) -> NDArray[np.floating]:
+    def values(self, rows: Float32s) -> NDArray[np.floating]:
         """See `Term`."""
         return self.score(rows)
 
@@ -110,7 +111,7 @@ class ConstantTerm(Term):
 
     value: float
 
-    def values(self, rows: Floats) -> NDArray[np.floating]:
+    def values(self, rows: Float32s) -> NDArray[np.floating]:
         """See `Term`."""
         return np.full(len(rows), self.value)
 
@@ -129,7 +130,7 @@ class LinearTerm(Term):
 
     coefficients: NDArray[np.float64]
 
-    def values(self, rows: Floats) -> NDArray[np.floating]:
+    def values(self, rows: Float32s) -> NDArray[np.floating]:
         """See `Term`."""
         values: NDArray[np.float64] = (rows * self.coefficients).sum(axis=1)
         return values
@@ -150,11 +151,11 @@ class LinearTerm(Term):
 class NetworkTerm(Term):
     """A weighted sum of the outputs of a network with at least one hidden layer."""
 
-    theta: Floats
+    theta: Float32s
     sizes: Sizes
     weights: NDArray[np.float64]
 
-    def values(self, rows: Floats) -> NDArray[np.floating]:
+    def values(self, rows: Float32s) -> NDArray[np.floating]:
         """See `Term`."""
         values: NDArray[np.float64] = product.outputs(self.theta, self.sizes, rows) @ self.weights
         return values
@@ -178,7 +179,7 @@ class TreesTerm(Term):
     trees: Trees
     weights: NDArray[np.float64]
 
-    def values(self, rows: Floats) -> NDArray[np.floating]:
+    def values(self, rows: Float32s) -> NDArray[np.floating]:
         """See `Term`."""
         return sum_of_leaves(self.trees, rows, self.weights)
 
@@ -192,63 +193,7 @@ class TreesTerm(Term):
         return str(graph.trees(self.trees, self.weights, rows))
 
 
-@dataclass(frozen=True, eq=False)
-class StackedTreesTerm(Term):
-    """A weighted sum of columns, themselves terms, and of the leaves of trees that see these columns too."""
-
-    trees: Trees
-    weights: NDArray[np.float64]
-    columns: Sequence[Term]
-    column_weights: Sequence[float]
-
-    def values(self, rows: Floats) -> NDArray[np.floating]:
-        """See `Term`."""
-        columns = [column.values(rows) for column in self.columns]
-        values = TreesTerm(self.trees, self.weights).values(stacked(rows, columns))
-        for weight, column in zip(self.column_weights, columns, strict=True):
-            values = values + weight * column
-        return values
-
-    def changes(self, replacing: Replacing) -> Changes:
-        """See `Term`.
-
-        For trees, a column is replaced as a whole, as if it were a feature of its own. The change is then divided among
-        the features, in proportion to how much they change the column.
-        """
-        rows, background, feature_of, n_features = replacing
-        more = n_features + np.arange(len(self.columns))
-        own_wide, other_wide = (
-            stacked(part, [column.values(part) for column in self.columns]) for part in (rows, background)
-        )
-        groups = np.concatenate([feature_of, more])
-        wide = Replacing(own_wide, other_wide, groups, n_features + len(more))
-        found = TreesTerm(self.trees, self.weights).changes(wide)
-        changes: Changes = found[..., :n_features]
-        for place, column, weight in zip(more, self.columns, self.column_weights, strict=True):
-            own = column.changes(replacing)
-            sizes = np.abs(own)
-            total = sizes.sum(axis=2, keepdims=True)
-            equal = np.full_like(sizes, 1 / n_features)
-            shares = np.divide(sizes, total, out=equal, where=total > 0)
-            changes = changes + weight * own + found[..., [place]] * shares
-        return changes
-
-    def to_onnx(self, graph: Any, rows: str) -> str | None:
-        """See `Term`."""
-        columns = [str(column.to_onnx(graph, rows)) for column in self.columns]
-        parts = [
-            graph.add("Mul", column, graph.constant(np.array(weight)))
-            for weight, column in zip(self.column_weights, columns, strict=True)
-        ]
-        if len(self.weights):  # training may have been stopped before the first tree
-            single = [
-                graph.add("Cast", graph.add("Unsqueeze", c, graph.second_axis()), to=1) for c in columns
-            ]
-            parts.append(graph.trees(self.trees, self.weights, graph.add("Concat", rows, *single, axis=1)))
-        return str(graph.add("Sum", *parts))
-
-
-def stacked(rows: Floats, more: Sequence[NDArray[np.floating]]) -> Floats:
+def stacked(rows: Float32s, more: Sequence[NDArray[np.floating]]) -> Float32s:
     """Return rows with additional columns."""
     return np.column_stack([rows, *more]).astype(np.float32)
 
@@ -261,7 +206,7 @@ class ForestTerm(Term):
     average_path_length: float
     weight: float = 1.0
 
-    def values(self, rows: Floats) -> NDArray[np.floating]:
+    def values(self, rows: Float32s) -> NDArray[np.floating]:
         """See `Term`."""
         values: NDArray[np.float64] = self.weight * isolation(self.forest, self.average_path_length, rows)
         return values
@@ -287,10 +232,10 @@ class ForestTerm(Term):
 class NeighboursTerm(Term):
     """The mean distance to the nearest row of each sample."""
 
-    neighbours: Floats  # (samples, rows, columns), spread out
-    quantiles: Floats  # which tell how far to spread out other rows
+    neighbours: Float32s  # (samples, rows, columns), spread out
+    quantiles: Float32s  # which tell how far to spread out other rows
 
-    def values(self, rows: Floats) -> NDArray[np.floating]:
+    def values(self, rows: Float32s) -> NDArray[np.floating]:
         """See `Term`."""
         return mean_nearest_distance(self.neighbours, spread_out(self.quantiles, rows))
 
@@ -308,5 +253,5 @@ class NeighboursTerm(Term):
 
     def to_onnx(self, graph: Any, rows: str) -> str:
         """See `Term`."""
-        rows = graph.spread_out(self.quantiles, rank_step(self.quantiles), rows)
+        rows = graph.with_ranks(self.quantiles, rows, 1.0, RANK_WEIGHT)
         return str(graph.nearest(self.neighbours, rows))

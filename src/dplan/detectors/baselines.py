@@ -6,12 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from dplan._kernels.perceptron import Floats
 from dplan._kernels.product import affine
 from dplan._kernels.trees import Trees, join_trees, one_tree, sum_of_leaves
+from dplan.arrays import Float32s
 from dplan.detectors._base import Detector
 from dplan.detectors._checks import check_integer, check_number
 from dplan.detectors._fields import COLUMNS, Array, Number, TreeArrays
@@ -24,7 +23,7 @@ class Classifier(Detector):
 
     def _task(
         self, X: NDArray[np.floating], labelling: Labelling, rng: np.random.Generator
-    ) -> tuple[Floats, NDArray[np.bool_], NDArray[np.float64] | None]:
+    ) -> tuple[Float32s, NDArray[np.bool_], NDArray[np.float64] | None]:
         """Return all rows, scaled, which of them are anomalies, and their weights if there are verdicts to weigh."""
         rows = self._arrange(X)
         anomalies = labelled_or_pseudo_anomalies(rows, labelling, rng)[0]
@@ -96,6 +95,7 @@ class LogisticBaseline(Classifier):
         check_integer("max_iter", self.max_iter, minimum=1)
 
     def _fit(self, X: NDArray[np.floating], labelling: Labelling, rng: np.random.Generator) -> None:
+        from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression  # here, because scoring does not need it
 
         rows, anomalous, weights = self._task(X, labelling, rng)
@@ -114,7 +114,7 @@ class LogisticBaseline(Classifier):
     def n_iter_(self) -> int:  # noqa: D102
         return int(self.history_["iterations"][-1])
 
-    def _score(self, rows: Floats) -> NDArray[np.floating]:
+    def _score(self, rows: Float32s) -> NDArray[np.floating]:
         weights, biases = self.coef_[:, None], np.array([self.intercept_])
         return affine(rows, weights.astype(np.float32), biases.astype(np.float32))[:, 0]
 
@@ -195,7 +195,7 @@ class BoostedBaseline(Classifier):
         self.trees_ = join_trees([boosted_tree(tree.nodes) for (tree,) in model._predictors])
         self._record(trees=float(self.n_estimators))
 
-    def _score(self, rows: Floats) -> NDArray[np.floating]:
+    def _score(self, rows: Float32s) -> NDArray[np.floating]:
         return sum_of_leaves(self.trees_, rows)
 
     def _terms(self) -> Sequence[Term]:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from dplan._kernels import perceptron, product
 from dplan._kernels.compile import compiled
 from dplan._kernels.neighbours import mean_nearest_distance
-from dplan._kernels.perceptron import Floats, Sizes
+from dplan._kernels.perceptron import Sizes
+from dplan.arrays import Float32s
 from dplan.detectors._checks import check_choice, check_hidden_units, check_number
 from dplan.detectors._deep import DeepDetector, HalfAndHalf, Network, new_network, weighted_mean
 from dplan.detectors._fields import Array, same
@@ -103,23 +104,25 @@ class DeepSAD(DeepDetector):
         # The margin loss is the mean over D^u plus the mean over D^a, and each is half of a minibatch.
         factor = np.float32(2 if len(labelled) and not inverse else 1)
 
-        def loss(outputs: Floats) -> tuple[float, Floats]:
+        def loss(outputs: Float32s) -> tuple[float, Float32s]:
             losses, slopes = sphere_loss(outputs, sampler.anomalous, centre, margin, inverse)
             return weighted_mean(losses, slopes, factor * sampler.weights), slopes
 
         self._learn(network, sampler, loss)
 
-    def _split(self, rows: Floats, labelling: Labelling, rng: np.random.Generator) -> tuple[Indices, Indices]:
+    def _split(
+        self, rows: Float32s, labelling: Labelling, rng: np.random.Generator
+    ) -> tuple[Indices, Indices]:
         return labelling.anomalies, labelling.unlabelled  # it needs no pseudo-anomalies
 
-    def _score(self, rows: Floats) -> NDArray[np.floating]:
+    def _score(self, rows: Float32s) -> NDArray[np.floating]:
         represented = product.represent(self.weights_, self.layer_sizes_, rows)
         return np.square(mean_nearest_distance(self.centre_[None, None], represented))
 
     def _terms(self) -> Sequence[Term]:
         return [SphereTerm(self._score, self.weights_, self.layer_sizes_, self.centre_)]
 
-    def _embed(self, rows: Floats) -> Floats:
+    def _embed(self, rows: Float32s) -> Float32s:
         return product.represent(self.weights_, self.layer_sizes_, rows)
 
     def _check_saved(self) -> None:
@@ -131,9 +134,9 @@ class DeepSAD(DeepDetector):
 class SphereTerm(ScoreTerm):
     """The squared distance of a row's representation from the centre."""
 
-    theta: Floats
+    theta: Float32s
     sizes: Sizes
-    centre: Floats
+    centre: Float32s
 
     def to_onnx(self, graph: Any, rows: str) -> str:
         """See `Term`."""
@@ -154,7 +157,7 @@ def without_biases(
     return network._replace(frozen=np.flatnonzero(is_bias))
 
 
-def first_centre(network: Network, rows: Floats, unlabelled: Indices) -> Floats:
+def first_centre(network: Network, rows: Float32s, unlabelled: Indices) -> Float32s:
     """Return the mean representation of the unlabelled rows, with entries of at least 0.1."""
     total, counts = np.zeros(network.sizes[-1]), np.zeros(len(rows), dtype=np.float32)
     counts[unlabelled] = 1
@@ -165,7 +168,7 @@ def first_centre(network: Network, rows: Floats, unlabelled: Indices) -> Floats:
 
 
 @compiled
-def squared_distances(outputs: Floats, centre: Floats) -> Floats:
+def squared_distances(outputs: Float32s, centre: Float32s) -> Float32s:
     """Return ‖φ - c‖² of each row, where φ is the output after ReLU."""
     distances = np.empty(len(outputs), dtype=outputs.dtype)
     for row in range(len(outputs)):
@@ -179,8 +182,8 @@ def squared_distances(outputs: Floats, centre: Floats) -> Floats:
 
 @compiled
 def sphere_loss(
-    outputs: Floats, anomalous: NDArray[np.bool_], centre: Floats, margin: float, inverse: bool
-) -> tuple[Floats, Floats]:
+    outputs: Float32s, anomalous: NDArray[np.bool_], centre: Float32s, margin: float, inverse: bool
+) -> tuple[Float32s, Float32s]:
     """Return the loss of each row, given its outputs before ReLU, and its gradient with respect to them."""
     losses, slopes = squared_distances(outputs, centre), np.empty_like(outputs)
     for row in range(len(outputs)):

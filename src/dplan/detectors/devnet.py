@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from dplan._kernels import perceptron, product
 from dplan._kernels.compile import compiled
-from dplan._kernels.perceptron import Floats
+from dplan.arrays import Float32s
 from dplan.detectors._checks import check_hidden_units, check_number
 from dplan.detectors._deep import DeepDetector, HalfAndHalf, new_network, weighted_mean
 from dplan.detectors._rows import Labelling
@@ -79,7 +79,7 @@ class DevNet(DeepDetector):
         prior = rng.standard_normal(_PRIOR_DRAWS)
         mean, deviation, margin = prior.mean(), prior.std(), float(self.margin)
 
-        def loss(outputs: Floats) -> tuple[float, Floats]:
+        def loss(outputs: Float32s) -> tuple[float, Float32s]:
             losses, slopes = deviation_loss(outputs, sampler.anomalous, mean, deviation, margin)
             return weighted_mean(losses, slopes, sampler.weights), slopes
 
@@ -87,14 +87,14 @@ class DevNet(DeepDetector):
         sizes = perceptron.layer_sizes(X.shape[1], hidden_units, n_outputs=1)
         self._learn(new_network(sizes, float(self.l2), len(hidden_units), rng), sampler, loss)
 
-    def _score(self, rows: Floats) -> NDArray[np.floating]:
+    def _score(self, rows: Float32s) -> NDArray[np.floating]:
         return product.outputs(self.weights_, self.layer_sizes_, rows)[:, 0]
 
 
 @compiled
 def deviation_loss(
-    scores: Floats, anomalous: NDArray[np.bool_], mean: float, deviation: float, margin: float
-) -> tuple[Floats, Floats]:
+    scores: Float32s, anomalous: NDArray[np.bool_], mean: float, deviation: float, margin: float
+) -> tuple[Float32s, Float32s]:
     """Return the deviation loss (Eqs. 6 and 7) of each row, given its score, and the gradient."""
     losses, slopes = np.empty(len(scores), dtype=scores.dtype), np.empty_like(scores)
     for row in range(len(scores)):

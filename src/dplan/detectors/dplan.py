@@ -1,6 +1,5 @@
 """DPLAN: deep Q-learning with partially labelled anomalies (Pang et al., KDD 2021)."""
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,12 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels import perceptron, product
-from dplan._kernels.perceptron import Floats
+from dplan._kernels.compiling import compiling
 from dplan._kernels.scaling import no_scale
 from dplan.agent.environment import ANOMALOUS, SAMPLERS, STRETCH_ROWS, UNIFORM_ROWS, World, ring_order
 from dplan.agent.intrinsic import FEATURES, SCALINGS, new_novelty
 from dplan.agent.network import N_ACTIONS, OPTIMIZERS, Learning, new_agent
 from dplan.agent.training import Schedule, Training, new_memory, train
+from dplan.arrays import Float32s
 from dplan.detectors._checks import (
     check_choice,
     check_flag,
@@ -126,8 +126,10 @@ class DPLAN(ContinuingDetector):
         Trees of the forest of the intrinsic reward. iForest's recommendation, as in the paper.
     tree_size : int, default=256
         Rows per tree. iForest's recommendation, as in the paper.
-    scale : bool, default=True
-        Scale every column to [0, 1] using the training rows; new rows are not clipped. From the paper.
+    scale : {"minmax", "rank", "both"} or bool, default=True
+        How columns are scaled, using the training rows. True, or "minmax", is the paper's: to [0, 1] by minimum and
+        maximum; new rows are not clipped. "rank" replaces a value by its rank in the column, from 0 to 1, and "both" is
+        the mean of the two: they spread out columns with a long tail. False leaves values unchanged.
     contamination : float, default=0.02
         Fraction of rows like the unlabelled ones that `predict` reports as anomalies. Only affects the threshold. Our
         choice, equal to the paper's contamination rate.
@@ -244,16 +246,16 @@ class DPLAN(ContinuingDetector):
 
     def _train_on_scaled(
         self,
-        rows: Floats,
+        rows: Float32s,
         labelling: Labelling,
         rng: np.random.Generator,
-        weights: Floats | None = None,
+        weights: Float32s | None = None,
     ) -> None:
         """Train as a member of an ensemble, on rows that are already checked and scaled; set no threshold."""
         self.n_features_in_ = rows.shape[1]
-        self.column_low_, self.column_inverse_ = no_scale(rows.shape[1])
+        self._keep_scaling(no_scale(rows.shape[1]))
         self.history_ = {}
-        self._started = time.perf_counter()
+        self._started = compiling.clock()
         self._train(rows, labelling, rng, weights)
 
     def _train(
@@ -261,7 +263,7 @@ class DPLAN(ContinuingDetector):
         X: NDArray[np.floating],
         labelling: Labelling,
         rng: np.random.Generator,
-        weights: Floats | None = None,
+        weights: Float32s | None = None,
     ) -> None:
         """Train a new agent, or continue from the given weights."""
         labelled, unlabelled, checked = labelling.anomalies, labelling.unlabelled, labelling.checked
@@ -291,7 +293,7 @@ class DPLAN(ContinuingDetector):
             warmup_steps = min(schedule.warmup_steps, schedule.episode_steps)
             schedule = schedule._replace(
                 warmup_steps=warmup_steps,
-                n_steps=schedule.n_steps - schedule.warmup_steps + warmup_steps,
+                n_steps=max(schedule.n_steps - schedule.warmup_steps, 0) + warmup_steps,
                 epsilon_start=schedule.epsilon_end,
             )
         novelty = new_novelty(
@@ -309,7 +311,7 @@ class DPLAN(ContinuingDetector):
             if self._record(**episode._asdict()):
                 break
 
-    def _score(self, rows: Floats) -> NDArray[np.floating]:
+    def _score(self, rows: Float32s) -> NDArray[np.floating]:
         values = product.outputs(self.weights_, self.layer_sizes_, rows)
         return values[:, ANOMALOUS]
 
@@ -318,8 +320,8 @@ class DPLAN(ContinuingDetector):
         weights[ANOMALOUS] = 1.0
         return [NetworkTerm(self.weights_, self.layer_sizes_, weights)]
 
-    def _embed(self, rows: Floats) -> Floats:
-        embedded: Floats = perceptron.embed(self.weights_, self.layer_sizes_, rows)
+    def _embed(self, rows: Float32s) -> Float32s:
+        embedded: Float32s = perceptron.embed(self.weights_, self.layer_sizes_, rows)
         return embedded
 
     def _expected_rounds(self) -> int:

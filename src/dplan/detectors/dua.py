@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dplan._kernels.perceptron import Floats
+from dplan.arrays import Float32s
 from dplan.detectors._checks import check_number
 from dplan.detectors._fields import Array
 from dplan.detectors._rows import Indices, Labelling, split_most_isolated
@@ -76,7 +76,9 @@ class DUA(DevNet):
         super()._check_parameters()
         check_number("pseudo_share", self.pseudo_share, "(0, 1)")
 
-    def _split(self, rows: Floats, labelling: Labelling, rng: np.random.Generator) -> tuple[Indices, Indices]:
+    def _split(
+        self, rows: Float32s, labelling: Labelling, rng: np.random.Generator
+    ) -> tuple[Indices, Indices]:
         labelled, unlabelled = super()._split(rows, labelling, rng)
         if len(labelling.anomalies) == 0:
             self.pseudo_anomalies_ = labelled

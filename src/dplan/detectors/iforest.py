@@ -5,15 +5,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import IsolationForest
 
 from dplan._kernels.forest import average_path_length
-from dplan._kernels.perceptron import Floats
 from dplan._kernels.trees import Trees, depth_of_nodes, isolation, join_trees, one_tree
+from dplan.arrays import Float32s
 from dplan.detectors._base import Detector
 from dplan.detectors._checks import check_integer
 from dplan.detectors._fields import Number, TreeArrays
-from dplan.detectors._rows import Labelling
+from dplan.detectors._rows import Indices, Labelling
 from dplan.detectors._terms import ForestTerm, Term
 
 
@@ -29,8 +28,10 @@ class IForest(Detector):
         Number of trees. From the paper.
     max_samples : int, default=256
         Rows per tree. From the paper.
-    scale : bool, default=True
-        Scale every column to [0, 1] using the training rows. Does not change the ranking, except for rounding.
+    scale : {"minmax", "rank", "both"} or bool, default=True
+        How columns are scaled, using the training rows: to [0, 1] by minimum and maximum ("minmax" or True), by rank in
+        the column, or by the mean of both; False leaves values unchanged, and ranks the rows as "minmax" does, except
+        for rounding.
 
     Attributes
     ----------
@@ -70,6 +71,8 @@ class IForest(Detector):
         check_integer("max_samples", self.max_samples, minimum=2)
 
     def _fit(self, X: NDArray[np.floating], labelling: Labelling, rng: np.random.Generator) -> None:
+        from sklearn.ensemble import IsolationForest  # here, because scoring does not need it
+
         rows = self._arrange(X, labelling.normal)
         forest = IsolationForest(
             n_estimators=int(self.n_estimators),
@@ -80,8 +83,17 @@ class IForest(Detector):
         self.average_path_length_ = average_path_length(forest.max_samples_)
         self._record(trees=float(self.n_estimators))
 
-    def _score(self, rows: Floats) -> NDArray[np.floating]:
+    def _score(self, rows: Float32s) -> NDArray[np.floating]:
         return isolation(self.trees_, max(self.average_path_length_, 1.0), rows)
+
+    def _explorer_terms(self) -> Sequence[Term]:
+        return self._terms()
+
+    def _novelty_quantiles(self) -> NDArray[np.float64]:
+        return self.score_quantiles_  # the score is the novelty
+
+    def _keep_novelty(self, X: NDArray[np.floating], rows: Indices) -> None:
+        self.novelty_quantiles_ = None
 
     def _terms(self) -> Sequence[Term]:
         return [ForestTerm(self.trees_, max(self.average_path_length_, 1.0))]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dplan._kernels import perceptron, product
 from dplan._kernels.compile import compiled
-from dplan._kernels.perceptron import Floats
+from dplan.arrays import Float32s
 from dplan.detectors._checks import check_hidden_units
 from dplan.detectors._deep import DeepDetector, Draws, new_network
 from dplan.detectors._fields import COLUMNS, Array, Number
@@ -91,7 +91,7 @@ class PReNet(DeepDetector):
         references = [rng.choice(pool, _N_REFERENCES) for pool in (anomalies, normal)]
         self.reference_rows_ = rows[np.concatenate(references)]
 
-        def loss(outputs: Floats) -> tuple[float, Floats]:
+        def loss(outputs: Float32s) -> tuple[float, Float32s]:
             losses, slopes = relation_loss(outputs, sampler.left, sampler.right, sampler.targets)
             return float(losses.sum()) / len(losses), slopes
 
@@ -101,15 +101,15 @@ class PReNet(DeepDetector):
         # A pair has one bias, so the bias of the right side stays zero.
         self._learn(network._replace(frozen=np.array([len(network.theta) - 1])), sampler, loss)
 
-    def _keep(self, theta: Floats) -> None:
+    def _keep(self, theta: Float32s) -> None:
         super()._keep(theta)
         shares = product.outputs(theta, self.layer_sizes_, self.reference_rows_)
         self.reference_score_ = float(shares[:_N_REFERENCES, 0].mean() + shares[_N_REFERENCES:, 1].mean())
 
-    def _score(self, rows: Floats) -> NDArray[np.floating]:
+    def _score(self, rows: Float32s) -> NDArray[np.floating]:
         # The mean of φ(anomaly, x) and φ(x, unlabelled) over the references.
         left, right = product.outputs(self.weights_, self.layer_sizes_, rows).T
-        relation: Floats = np.float32(0.5) * (left + right + np.float32(self.reference_score_))
+        relation: Float32s = np.float32(0.5) * (left + right + np.float32(self.reference_score_))
         return relation
 
     def _terms(self) -> Sequence[Term]:
@@ -131,7 +131,7 @@ class Pairs(Draws):
     """
 
     def __init__(
-        self, rows: Floats, anomalies: Indices, unlabelled: Indices, size: int, rng: np.random.Generator
+        self, rows: Float32s, anomalies: Indices, unlabelled: Indices, size: int, rng: np.random.Generator
     ) -> None:
         quarter, half = size // 4, size - 2 * (size // 4)
         self.targets = np.repeat(np.array([BOTH, ONE, NEITHER], dtype=np.float32), [quarter, quarter, half])
@@ -143,7 +143,7 @@ class Pairs(Draws):
         self.left = np.concatenate([nobody, places[quarter + half :]])
         self.right = np.concatenate([nobody[:quarter], places[: quarter + half]])
 
-    def __call__(self) -> Floats:
+    def __call__(self) -> Float32s:
         """Draw the next minibatch, overwriting the previous one."""
         places = self.draw()
         self.left[: self.n_left] = places[: self.n_left]
@@ -152,7 +152,9 @@ class Pairs(Draws):
 
 
 @compiled
-def relation_loss(outputs: Floats, left: Indices, right: Indices, targets: Floats) -> tuple[Floats, Floats]:
+def relation_loss(
+    outputs: Float32s, left: Indices, right: Indices, targets: Float32s
+) -> tuple[Float32s, Float32s]:
     """Return |target - φ(left, right)| of each pair, and the gradient of the mean."""
     losses, slopes = np.empty(len(targets), dtype=outputs.dtype), np.zeros_like(outputs)
     for pair in range(len(targets)):

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from dplan._kernels import product
 from dplan._kernels.compile import compiled
 from dplan._kernels.neighbours import mean_nearest_distance
-from dplan._kernels.perceptron import Floats
+from dplan.arrays import Float32s
 from dplan.detectors._checks import check_hidden_units, check_integer, check_number
 from dplan.detectors._deep import DeepDetector, Step, WeightedChoice, buffered_draws, gather, new_network
 from dplan.detectors._fields import COLUMNS, Array, same
@@ -113,7 +113,7 @@ class REPEN(DeepDetector):
         self.reference_rows_ = self._random_samples(rows, rng)
         margin = float(self.margin)
 
-        def loss(outputs: Floats) -> tuple[float, Floats]:
+        def loss(outputs: Float32s) -> tuple[float, Float32s]:
             losses, slopes = triplet_loss(outputs, margin)
             return float(losses.sum()) / len(losses), slopes
 
@@ -123,21 +123,21 @@ class REPEN(DeepDetector):
         n_batches = self.epoch_batches or min(max(1, len(rows) // int(self.batch_size)), _MOST_BATCHES)
         self._learn(network, triplets, loss, step, int(n_batches))
 
-    def _random_samples(self, rows: Floats, rng: np.random.Generator) -> Floats:
+    def _random_samples(self, rows: Float32s, rng: np.random.Generator) -> Float32s:
         size = min(int(self.sample_size), len(rows))
         chosen = [rng.choice(len(rows), size, replace=False) for _ in range(int(self.n_samples))]
         return rows[np.concatenate(chosen)]
 
-    def _keep(self, theta: Floats) -> None:
+    def _keep(self, theta: Float32s) -> None:
         super()._keep(theta)
         represented = product.represent(theta, self.layer_sizes_, self.reference_rows_)
         samples = represented.reshape(int(self.n_samples), -1, represented.shape[1])
         self.reference_embeddings_ = np.ascontiguousarray(samples.transpose(2, 1, 0))
 
-    def _score(self, rows: Floats) -> NDArray[np.floating]:
+    def _score(self, rows: Float32s) -> NDArray[np.floating]:
         return mean_nearest_distance(self.reference_embeddings_.transpose(2, 1, 0), self._embed(rows))
 
-    def _embed(self, rows: Floats) -> Floats:
+    def _embed(self, rows: Float32s) -> Float32s:
         return product.represent(self.weights_, self.layer_sizes_, rows)
 
     def _check_saved(self) -> None:
@@ -178,7 +178,7 @@ class Triplets:
 
     def __init__(
         self,
-        rows: Floats,
+        rows: Float32s,
         scores: NDArray[np.float64],
         size: int,
         rng: np.random.Generator,
@@ -195,7 +195,7 @@ class Triplets:
         self.rows, self.draws = rows, buffered_draws(self.draw)
         self.batch = np.empty((3 * size, rows.shape[1]), dtype=np.float32)
 
-    def __call__(self) -> Floats:
+    def __call__(self) -> Float32s:
         """Draw the next minibatch, overwriting the previous one."""
         gather(self.rows, next(self.draws), self.batch)
         return self.batch
@@ -210,7 +210,7 @@ class Triplets:
 
 
 @compiled
-def triplet_loss(outputs: Floats, margin: float) -> tuple[Floats, Floats]:
+def triplet_loss(outputs: Float32s, margin: float) -> tuple[Float32s, Float32s]:
     """Return the hinge loss of each triplet, given the outputs before ReLU, and the gradient of the mean.
 
     With e, p and n for the representations of anchor, positive and negative, it is max(0, M - (‖e-n‖² - ‖e-p‖²)).
@@ -244,7 +244,7 @@ def adadelta(n_weights: int, learning_rate: float) -> Step:
     """Return REPEN's optimiser."""
     square, squared_step = np.zeros((2, n_weights), dtype=np.float32)
 
-    def step(theta: Floats, gradient: Floats) -> None:
+    def step(theta: Float32s, gradient: Float32s) -> None:
         _adadelta(theta, gradient, square, squared_step, learning_rate, _DECAY, _EPSILON)
 
     return step
@@ -252,10 +252,10 @@ def adadelta(n_weights: int, learning_rate: float) -> Step:
 
 @compiled
 def _adadelta(
-    theta: Floats,
-    gradient: Floats,
-    square: Floats,
-    squared_step: Floats,
+    theta: Float32s,
+    gradient: Float32s,
+    square: Float32s,
+    squared_step: Float32s,
     learning_rate: float,
     decay: float,
     epsilon: float,

@@ -23,9 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dplan._kernels import threads
-from dplan._kernels.perceptron import Floats
 from dplan._kernels.replaced import Changes
-from dplan._kernels.scaling import scale_rows
+from dplan.arrays import highest_first
 from dplan.detectors._base import Detector
 from dplan.detectors._terms import Replacing, Term
 
@@ -47,19 +46,90 @@ class Explanation:
         The rows' anomaly scores: ``baseline`` plus the sum of the row's effects.
     baseline : float
         The mean score of the background rows.
+    names : tuple of str
+        The names of the features; empty if they have none.
+
+    Examples
+    --------
+    >>> explanation = Explanation(np.array([[0.5, 2.0]]), np.array([3.0]), 0.5, ("items", "amount"))
+    >>> explanation.top(1).tolist(), explanation.ranking().tolist()
+    ([['amount']], ['amount', 'items'])
+    >>> explanation.strongest(1).tolist()
+    [[1]]
     """
 
     effects: NDArray[np.float64]
     scores: NDArray[np.float64]
     baseline: float
+    names: tuple[str, ...] = ()
 
-    def top(self, k: int = 3) -> NDArray[np.int64]:
-        """Return, for each row, the k features with the largest positive effects, in descending order."""
-        return np.argsort(-self.effects, axis=1, kind="stable")[:, :k]
+    def top(self, k: int = 3) -> NDArray[Any]:
+        """Return, for each row, the k features with the largest positive effects, in descending order.
 
-    def ranking(self) -> NDArray[np.int64]:
-        """Return all features in descending order of their mean absolute effect."""
-        return np.argsort(-np.abs(self.effects).mean(axis=0), kind="stable")
+        They are names, or positions if the features have no names.
+        """
+        return self._called(self.strongest(k))
+
+    def strongest(self, k: int = 3) -> NDArray[np.int64]:
+        """Return the positions of the features that `top` names."""
+        return highest_first(self.effects)[:, :k]
+
+    def ranking(self) -> NDArray[Any]:
+        """Return all features, by name or position, in descending order of their mean absolute effect."""
+        return self._called(highest_first(np.abs(self.effects).mean(axis=0)))
+
+    def frame(self) -> Any:
+        """Return the effects as a frame with the columns ``row``, ``column`` and ``effect``, a line for each effect.
+
+        Rows are counted from 1, and the strongest effect of a row comes first. The explanation of a table also has
+        ``value`` and ``typical``, and is a frame of the library that the table came in.
+
+        Examples
+        --------
+        >>> Explanation(np.array([[0.5, 2.0]]), np.array([3.0]), 0.5, ("items", "amount")).frame().rows()
+        [(1, 'amount', 2.0), (1, 'items', 0.5)]
+        """
+        import polars as pl
+
+        n_rows, n_features = self.effects.shape
+        order = self.strongest(n_features)
+        columns = {
+            "row": np.repeat(np.arange(1, n_rows + 1), n_features),
+            "column": self._called(order).ravel(),
+            "effect": np.take_along_axis(self.effects, order, axis=1).ravel(),
+        }
+        return pl.DataFrame(columns, schema_overrides={"column": pl.String} if self.names else None)
+
+    def bar(self, row: int = 0, *, k: int = 8, ax: Any = None) -> Any:
+        """Draw the strongest effects of a row as bars; return the matplotlib ``Axes``.
+
+        Parameters
+        ----------
+        row : int, default=0
+            Position of the row, from 0.
+        k : int, default=8
+            Number of features to draw.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default, a new figure.
+
+        Examples
+        --------
+        >>> explanation = Explanation(np.array([[0.5, -2.0]]), np.array([1.0]), 2.5, ("items", "amount"))
+        >>> [label.get_text() for label in explanation.bar(0).get_yticklabels()]
+        ['amount', 'items']
+        """
+        from dplan.explain.drawing import bars
+
+        order = highest_first(np.abs(self.effects[row]))[:k]
+        title = f"score {self.scores[row]:.4g}, background {self.baseline:.4g}"
+        return bars([self._label(row, int(j)) for j in order], self.effects[row, order], title, ax)
+
+    def _called(self, features: NDArray[np.int64]) -> NDArray[Any]:
+        return np.array(self.names, dtype=object)[features] if self.names else features
+
+    def _label(self, row: int, feature: int) -> str:
+        """Return what a picture calls a feature of a row."""
+        return self.names[feature] if self.names else f"feature {feature}"
 
 
 def effects(
@@ -71,6 +141,7 @@ def effects(
     max_background: int = 100,
     scores: NDArray[np.float64] | None = None,
     baseline: float | None = None,
+    novelty: bool = False,
 ) -> Explanation:
     """Explain the scores of rows.
 
@@ -79,9 +150,9 @@ def effects(
     detector : Detector
         A fitted detector. There are fast methods for networks, trees and nearest neighbours; other detectors are
         explained by scoring every replaced row.
-    X : array-like of shape (n_rows, n_columns)
-        The rows to explain.
-    background : array-like of shape (n_background, n_columns)
+    X : array-like or frame of shape (n_rows, n_columns)
+        The rows to explain, with the columns of the training table in their order.
+    background : array-like or frame of shape (n_background, n_columns)
         Background rows: a sample of unlabelled rows.
     groups : array-like of shape (n_columns,), optional
         Index of the feature that each column belongs to, as returned by `TablePreparer.feature_groups`. The columns
@@ -92,6 +163,9 @@ def effects(
         The anomaly scores of the rows, if they are known already.
     baseline : float, optional
         The mean score of the background rows that are used, as from `sample_of`, if it is known already.
+    novelty : bool, default=False
+        Explain how novel the rows are to the detector's explorers, instead of the anomaly scores; `scores` and
+        `baseline` are those of the explorers then.
 
     Returns
     -------
@@ -111,35 +185,52 @@ def effects(
     >>> bool(np.allclose(explanation.baseline + explanation.effects.sum(axis=1), explanation.scores))
     True
     """
-    against = np.asarray(background, dtype=np.float64)
-    if against.ndim != 2 or len(against) == 0:
-        raise ValueError(f"background must be a non-empty 2-D array, got shape {against.shape}.")
-    against = sample_of(against, max_background)
-    table = np.asarray(X, dtype=np.float64)
-    scores = detector.anomaly_score(table) if scores is None else scores
-    baseline = float(detector.anomaly_score(against).mean()) if baseline is None else baseline
+    shape = np.shape(background)
+    if len(shape) != 2 or shape[0] == 0:
+        raise ValueError(f"background must be a non-empty 2-D array, got shape {shape}.")
+    background = sample_of(background, max_background)
+    table, against = _features(detector, X), _features(detector, background)
+    score = detector._novelty_scores if novelty else detector.anomaly_score
+    scores = score(X) if scores is None else scores
+    baseline = float(score(background).mean()) if baseline is None else baseline
     feature_of = np.arange(table.shape[1]) if groups is None else np.asarray(groups, dtype=np.int64)
     if feature_of.shape != (table.shape[1],) or (len(feature_of) and feature_of.min() < 0):
         raise ValueError(
             f"groups must contain one non-negative feature index for each of the {table.shape[1]} columns."
         )
-    replacing = Replacing(
-        _scaled(detector, table), _scaled(detector, against), feature_of, int(feature_of.max()) + 1
-    )
-    first_in, last_out = _changes(detector, replacing)
-    return Explanation(_distribute_interactions(first_in, -last_out, scores - baseline), scores, baseline)
+    rows, others = detector._arrange(table), detector._arrange(against)
+    replacing = Replacing(rows, others, feature_of, int(feature_of.max()) + 1)
+    first_in, last_out = _changes(detector, replacing, novelty=novelty)
+    names = tuple(getattr(X, "columns", ())) if groups is None else ()
+    found = _distribute_interactions(first_in, -last_out, scores - baseline)
+    return Explanation(found, scores, baseline, names if all(isinstance(own, str) for own in names) else ())
 
 
-def sample_of(background: NDArray[Any], most: int = 100) -> NDArray[Any]:
+def sample_of(background: Any, most: int = 100) -> Any:
     """Return the background rows that `effects` uses: all, or a sample with a fixed seed if there are more."""
-    if len(background) <= most:
+    n_rows = np.shape(background)[0]
+    if n_rows <= most:
         return background
-    return background[np.sort(np.random.default_rng(0).choice(len(background), most, replace=False))]
+    some = np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
+    if isinstance(background, np.ndarray):
+        return background[some]
+    from sklearn.utils import _safe_indexing
+
+    return _safe_indexing(background, some)
 
 
-def _changes(detector: Detector, replacing: Replacing) -> NDArray[np.float64]:
+def _features(detector: Detector, X: ArrayLike) -> NDArray[np.float64]:
+    """Return rows as numbers; raise an error if a frame does not have the columns of the training, in their order."""
+    if hasattr(X, "columns"):
+        from sklearn.utils.validation import validate_data
+
+        validate_data(detector, X, reset=False, skip_check_array=True)
+    return np.asarray(X, dtype=np.float64)
+
+
+def _changes(detector: Detector, replacing: Replacing, *, novelty: bool) -> NDArray[np.float64]:
     """Return the changes of the score, for a few rows at a time, in several threads: kernels release the GIL."""
-    terms, rows = detector._terms(), replacing.rows
+    terms, rows = detector._explorer_terms() if novelty else detector._terms(), replacing.rows
     steps = detector._row_steps() * len(replacing.background)
     at_once = max(1, min(_ROWS_AT_ONCE, _MOST_STEPS // steps))
     starts = range(0, len(rows), at_once)
@@ -178,9 +269,3 @@ def _distribute_interactions(
 def _sums(table: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the sum of each row, from left to right: the order in `sum` may depend on the number of rows."""
     return np.cumsum(table, axis=1)[:, -1]
-
-
-def _scaled(detector: Detector, table: NDArray[np.float64]) -> Floats:
-    rows = np.empty(table.shape, dtype=np.float32)
-    scale_rows(np.ascontiguousarray(table), detector.column_low_, detector.column_inverse_, rows)
-    return rows

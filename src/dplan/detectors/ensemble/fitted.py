@@ -7,34 +7,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels import perceptron, product
-from dplan._kernels.perceptron import Floats, Sizes
+from dplan._kernels.perceptron import Sizes
 from dplan._kernels.trees import Trees, join_trees, sums_of_leaves
 from dplan.agent.environment import ANOMALOUS
 from dplan.agent.network import N_ACTIONS
+from dplan.arrays import Float32s
 from dplan.detectors._fields import same
-from dplan.detectors._rows import Weights
-from dplan.detectors._terms import (
-    ConstantTerm,
-    ForestTerm,
-    NeighboursTerm,
-    NetworkTerm,
-    StackedTreesTerm,
-    Term,
-    stacked,
-)
-from dplan.detectors.ensemble.members import EXPLORERS, Explorers, Member, explore, weighted_sum
+from dplan.detectors._rows import Indices, Weights
+from dplan.detectors._stacked import Bend, StackedTreesTerm, straight
+from dplan.detectors._terms import ConstantTerm, ForestTerm, NeighboursTerm, NetworkTerm, Term, stacked
+from dplan.detectors.ensemble.combining import EXPLORERS, Combination, weighted_sum
+from dplan.detectors.ensemble.members import Explored, Explorers, Member, explore
+
+# The kinds of members, and what users read.
+KINDS = {
+    "network": "networks",
+    "boosted": "boosted trees",
+    "randomised": "randomised trees",
+    "judged": "forests that learn from verdicts",
+    "neighbours": "nearest neighbours",
+    "forest": "isolation forest",
+}
 
 
 class Fitted(NamedTuple):
     """The members as arrays, in this order: network agents, trees, explorers; see `dplan.DPLANEnsemble`."""
 
-    theta: Floats  # of all network agents, as one wide network
+    theta: Float32s  # of all network agents, as one wide network
     sizes: Sizes
     trees: Trees  # of all members that are trees, each with as many
     explorers: Explorers
-    medians: Weights  # these three have an entry for each member
+    medians: Weights  # these have an entry for each member
     scales: Weights
-    weights: Weights
+    kinds: Indices  # by their places in `KINDS`; none, if the file is old
+    combination: Combination
 
     @property
     def n_networks(self) -> int:
@@ -44,7 +50,7 @@ class Fitted(NamedTuple):
     @property
     def n_trees(self) -> int:
         """Number of members that are trees."""
-        return len(self.weights) - self.n_networks - len(EXPLORERS)
+        return len(self.medians) - self.n_networks - len(EXPLORERS)
 
     @property
     def hidden_units(self) -> int:
@@ -53,33 +59,31 @@ class Fitted(NamedTuple):
 
 
 def assemble(
-    agents: Sequence[Member],
-    found: Sequence[Member],
-    explorers: Explorers,
-    weights: Weights,
-    n_columns: int,
-    hidden_units: int,
+    agents: Sequence[Member], found: Explored, combination: Combination, n_columns: int, hidden_units: int
 ) -> Fitted:
-    """Store members as arrays, given agents in any order, and explorers with what standardises their scores."""
-    networks = [(agent, agent.theta) for agent in agents if agent.theta is not None]
-    growing = [(agent, agent.trees) for agent in agents if agent.trees is not None]
-    sizes, theta = stack_networks([theta for _, theta in networks], _agent_sizes(n_columns, hidden_units))
-    ordered = [*(agent for agent, _ in networks), *(agent for agent, _ in growing), *found]
+    """Store members as arrays, given agents, networks first, and explorers."""
+    members = [*agents, *found.members]
+    networks = [agent.theta for agent in agents if agent.theta is not None]
+    sizes, theta = stack_networks(networks, _agent_sizes(n_columns, hidden_units))
     return Fitted(
         theta,
         sizes,
-        join_trees([trees for _, trees in growing]),
-        explorers,
-        np.array([member.middle for member in ordered]),
-        np.array([member.spread for member in ordered]),
-        weights,
+        join_trees([agent.trees for agent in agents if agent.trees is not None]),
+        found.explorers,
+        np.array([member.middle for member in members]),
+        np.array([member.spread for member in members]),
+        np.array([list(KINDS).index(member.kind) for member in members]),
+        combination,
     )
 
 
-def member_scores(fitted: Fitted, rows: Floats) -> NDArray[np.float64]:
-    """Return the standardised scores of all members, with shape (rows, members)."""
+def member_scores(fitted: Fitted, rows: Float32s, own: Indices | None = None) -> NDArray[np.float64]:
+    """Return the standardised scores of all members, with shape (rows, members).
+
+    `own` tells how many samples of neighbours each row is in, if it may be in some.
+    """
     values = product.outputs(fitted.theta, fitted.sizes, rows)[:, ANOMALOUS::N_ACTIONS]
-    explored = explore(fitted.explorers, rows)
+    explored = explore(fitted.explorers, rows, own)
     grown = sums_of_leaves(fitted.trees, stacked(rows, explored), fitted.n_trees)
     scores = np.stack([*values.T, *grown, *explored], axis=1)
     standard: NDArray[np.float64] = (scores - fitted.medians) / fitted.scales
@@ -96,22 +100,57 @@ def disagreement(scores: NDArray[np.float64], weights: Weights) -> NDArray[np.fl
 
 def terms(fitted: Fitted) -> list[Term]:
     """Return the terms of the score. Standardising a member and weighing it is one factor and one constant."""
-    factors = fitted.weights / fitted.scales
+    weights, _, bends = fitted.combination
+    factors, n_agents = weights / fitted.scales, len(weights) - len(EXPLORERS)
+    shifts = factors * fitted.medians
     outputs = np.zeros(int(fitted.sizes[-1]))
     outputs[ANOMALOUS::N_ACTIONS] = factors[: fitted.n_networks]
-    of_trees = factors[fitted.n_networks : -len(EXPLORERS)]
+    of_trees = factors[fitted.n_networks : n_agents]
     n_each = len(fitted.trees.roots) // max(len(of_trees), 1)
     neighbours, quantiles, forest, average_path_length = fitted.explorers
+    farthest = fitted.medians[n_agents] + bends.neighbours * fitted.scales[n_agents]
     return [
-        ConstantTerm(-float(factors @ fitted.medians)),
-        NetworkTerm(fitted.theta, fitted.sizes, outputs),
+        ConstantTerm(-float(shifts[n_agents:].sum())),
         StackedTreesTerm(
             fitted.trees,
             np.repeat(of_trees, n_each),
             [NeighboursTerm(neighbours, quantiles), ForestTerm(forest, average_path_length)],
-            factors[-len(EXPLORERS) :].tolist(),
+            [Bend(float(farthest), float(factors[n_agents]), 0.0), straight(float(factors[n_agents + 1]))],
+            [ConstantTerm(-float(shifts[:n_agents].sum())), NetworkTerm(fitted.theta, fitted.sizes, outputs)],
+            Bend(bends.agents, bends.slope, 1.0),
         ),
     ]
+
+
+def kind_names(fitted: Fitted) -> list[str]:
+    """Return what users read about the kind of each member."""
+    if len(fitted.kinds):
+        return [list(KINDS.values())[kind] for kind in fitted.kinds]
+    explorers = [KINDS[kind] for kind in EXPLORERS]
+    return [*fitted.n_networks * [KINDS["network"]], *fitted.n_trees * ["trees"], *explorers]
+
+
+def explorer_terms(fitted: Fitted) -> list[Term]:
+    """Return the terms of the explorers alone: the neighbours, and the forest where it has a weight.
+
+    The unit is that of the neighbours' distances.
+    """
+    neighbours, quantiles, forest, average_path_length = fitted.explorers
+    weight = _forest_weight(fitted)
+    isolation = [ForestTerm(forest, average_path_length, weight)] if weight else []
+    return [NeighboursTerm(neighbours, quantiles), *isolation]
+
+
+def explorer_sums(fitted: Fitted, rows: Float32s, own: Indices) -> NDArray[np.float64]:
+    """Return the sums of `explorer_terms` for training rows, none its own neighbour, given the samples each is in."""
+    distances, isolation = explore(fitted.explorers, rows, own)
+    sums: NDArray[np.float64] = distances + _forest_weight(fitted) * isolation
+    return sums
+
+
+def _forest_weight(fitted: Fitted) -> float:
+    """Return the weight of isolation scores beside distances: as much as these, or none if it has none in the score."""
+    return float(fitted.scales[-2] / fitted.scales[-1]) if fitted.combination.weights[-1] else 0.0
 
 
 def check_fitted(fitted: Fitted) -> None:
@@ -122,13 +161,17 @@ def check_fitted(fitted: Fitted) -> None:
     n_trees = len(fitted.trees.roots)
     if n_members < 0 or n_trees < n_members or (n_trees % n_members if n_members else n_trees):
         raise ValueError(f"trees_ has {n_trees:,} trees, which do not match {n_members:,} tree agents")
-    same(fitted.medians.shape, fitted.weights.shape, "member_medians_")
-    same(fitted.scales.shape, fitted.weights.shape, "member_scales_")
+    weights = fitted.combination.weights
+    same(weights.shape, fitted.medians.shape, "member_weights_")
+    same(fitted.scales.shape, fitted.medians.shape, "member_scales_")
+    same(fitted.combination.asking.shape, fitted.medians.shape, "asking_weights_")
+    if len(fitted.kinds):
+        same(fitted.kinds.shape, fitted.medians.shape, "member_kinds_")
     if fitted.explorers.average_path_length == 0 or (fitted.scales == 0).any():
         raise ValueError("average_path_length_ or one of the member_scales_ is 0")
 
 
-def network_agents(fitted: Fitted) -> list[Floats]:
+def network_agents(fitted: Fitted) -> list[Float32s]:
     """Return the weights of each network agent."""
     sizes = _agent_sizes(int(fitted.sizes[0]), fitted.hidden_units)
     return unstack_networks(fitted.sizes, fitted.theta, sizes)
@@ -139,7 +182,7 @@ def _agent_sizes(n_columns: int, hidden_units: int) -> Sizes:
     return perceptron.layer_sizes(n_columns, (hidden_units,), N_ACTIONS)
 
 
-def stack_networks(thetas: Sequence[Floats], sizes: Sizes) -> tuple[Sizes, Floats]:
+def stack_networks(thetas: Sequence[Float32s], sizes: Sizes) -> tuple[Sizes, Float32s]:
     """Stack networks with one hidden layer into one wide network, to evaluate them with one matrix product.
 
     Examples
@@ -164,7 +207,7 @@ def stack_networks(thetas: Sequence[Floats], sizes: Sizes) -> tuple[Sizes, Float
     return wide_sizes, wide
 
 
-def unstack_networks(wide_sizes: Sizes, wide: Floats, sizes: Sizes) -> list[Floats]:
+def unstack_networks(wide_sizes: Sizes, wide: Float32s, sizes: Sizes) -> list[Float32s]:
     """Undo `stack_networks`."""
     layers = perceptron.unflatten(wide, wide_sizes)
     return [

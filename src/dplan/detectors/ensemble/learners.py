@@ -5,16 +5,16 @@ the trees; it is imported where it is needed, because scoring does not need it.
 """
 
 from collections.abc import Sequence
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-import sklearn
 from numpy.typing import NDArray
 from packaging.version import Version
 from threadpoolctl import threadpool_limits
 
-from dplan._kernels.perceptron import Floats
 from dplan._kernels.trees import Trees, join_trees, one_tree, sum_of_leaves, sums_of_leaves
+from dplan.arrays import Float32s
 from dplan.detectors._rows import Indices, Weights, balanced_weights
 from dplan.detectors.baselines import boosted_tree
 from dplan.detectors.ensemble.members import (
@@ -37,7 +37,7 @@ _UNLABELLED_PER_ANOMALY, _FEWEST_ANOMALIES = 5, 5
 _LEAF_ROWS = 2  # of a randomised tree, at least
 
 # What grows randomised trees is private. In versions that nobody has looked at, the public class does, with its checks.
-KNOWN_TREES = Version("1.7") <= Version(sklearn.__version__) < Version("1.10")
+KNOWN_TREES = Version("1.7") <= Version(version("scikit-learn")) < Version("1.10")
 
 _NOISE = 0.3  # variance of a verdict of average confidence, relative to that of a score
 # Of a known anomaly, in units of the distance from the median to the 0.9 quantile; that of a checked normal row is 0.
@@ -75,7 +75,7 @@ def tree_agent(
 
 
 def boosted_trees(
-    rows: Floats,
+    rows: Float32s,
     known: NDArray[np.bool_],
     weights: Weights | None,
     n_trees: int,
@@ -104,7 +104,7 @@ def boosted_trees(
 
 
 def randomised_trees(
-    rows: Floats,
+    rows: Float32s,
     labels: Indices,
     weights: Weights,
     origins: Indices | None,
@@ -141,7 +141,7 @@ def randomised_trees(
 
 
 def randomised_tree(
-    rows: Floats,
+    rows: Float32s,
     known: NDArray[np.bool_],
     weights: Weights,
     max_features: int,
@@ -190,7 +190,7 @@ def converted(nodes: Any) -> Trees:
     return one_tree(left, right, left < 0, nodes.feature, nodes.threshold, nodes.value[:, 0, -1])
 
 
-def plausible(trees: Trees, reference: Floats) -> Indices:
+def plausible(trees: Trees, reference: Float32s) -> Indices:
     """Return the rows that randomised trees find more like other rows than like known anomalies; all if there are none.
 
     Examples
@@ -206,8 +206,8 @@ def plausible(trees: Trees, reference: Floats) -> Indices:
 
 
 def judged_members(
-    reference: Floats,
-    judged: Floats,
+    reference: Float32s,
+    judged: Float32s,
     anomalous: NDArray[np.bool_],
     confidence: NDArray[np.float64],
     n_members: int,
@@ -228,8 +228,8 @@ def judged_members(
 
 def judged_forests(
     forests: Sequence[Trees],
-    reference: Floats,
-    judged: Floats,
+    reference: Float32s,
+    judged: Float32s,
     anomalous: NDArray[np.bool_],
     confidence: NDArray[np.float64],
 ) -> list[Trees]:
@@ -265,7 +265,7 @@ def judged_forests(
     return learned
 
 
-def leaves_of(trees: Trees, rows: Floats) -> NDArray[np.int32]:
+def leaves_of(trees: Trees, rows: Float32s) -> NDArray[np.int32]:
     """Return the nodes that rows end in, with shape (rows, trees)."""
     nodes = np.repeat(trees.roots[None], len(rows), axis=0)
     for _ in range(int(trees.depths.max())):
@@ -274,7 +274,7 @@ def leaves_of(trees: Trees, rows: Floats) -> NDArray[np.int32]:
     return nodes
 
 
-def slips(rows: Floats, anomalous: NDArray[np.bool_], rng: np.random.Generator) -> Indices:
+def slips(rows: Float32s, anomalous: NDArray[np.bool_], rng: np.random.Generator) -> Indices:
     """Return the rows that were called normal although nine in ten trees that learned from the other verdicts disagree.
 
     A reviewer who judges hundreds of rows sometimes presses the wrong key. Most rows at the top of a list are of a few
