@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from dplan.persistence.claim import claimed
+from dplan.persistence.claim import claimed, lock_file
 
 __all__ = ["AppendedFile", "whole_lines"]
 
@@ -56,6 +56,7 @@ class AppendedFile:
             undo.enter_context(claimed(self.path))
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             undo.callback(os.close, self._file)
+            lock_file(self._file, self.path)  # which may have another name: the claim is about names
             text = self.path.read_bytes()
             self.content = whole(text)
             if len(self.content) < len(text):

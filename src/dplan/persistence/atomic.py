@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["atomic_write", "file_state", "replace_folder"]
+__all__ = ["atomic_write", "exchanged", "file_state", "flush_name", "replace_folder"]
 
 
 @contextmanager
@@ -44,7 +44,11 @@ def atomic_write(path: str | Path, *, scratch: Path | None = None) -> Iterator[P
         yield temporary
         _flush(temporary)
         os.replace(temporary, path)
-        _flush(path.parent)  # which contains the new name
+        flush_name(path)
+    except OSError as error:
+        if error.errno is not None and error.filename is None:  # as on a full disk
+            error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -62,13 +66,13 @@ def replace_folder(new: Path, target: Path) -> None:
         os.rename(new, target)
     else:
         new.chmod(stat.S_IMODE(target.stat().st_mode))
-        if not _exchanged(new, target):
+        if not exchanged(new, target):
             old = new.with_name(new.name + ".old")
             os.rename(target, old)
             os.rename(new, target)
             new = old
         shutil.rmtree(new)
-    _flush(target.parent)
+    flush_name(target)
 
 
 def file_state(path: Path) -> tuple[int, ...] | None:
@@ -105,7 +109,7 @@ def _create(temporary: Path, path: Path) -> None:
     temporary.chmod(mode)
 
 
-def _exchanged(one: Path, other: Path) -> bool:
+def exchanged(one: Path, other: Path) -> bool:
     """Exchange two paths atomically; return False if the system cannot."""
     exchange = getattr(ctypes.CDLL(None), "renameat2", None) if os.name == "posix" else None
     at_working_directory, swap = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
@@ -114,7 +118,19 @@ def _exchanged(one: Path, other: Path) -> bool:
     )
 
 
+def flush_name(path: Path) -> None:
+    """Write to disk that a path has new content; if that fails, say that it has it nevertheless."""
+    try:
+        _flush(path.parent)  # which contains the name
+    except OSError as error:
+        raise OSError(
+            f"{path} was written, but its folder could not be synced to disk ({error.strerror or error}); after a "
+            "power failure it may be missing or the old one"
+        ) from error
+
+
 def _flush(path: Path) -> None:
+    """Write a file, or the names in a folder, to disk."""
     if os.name != "posix" and path.is_dir():
         return  # Windows cannot open folders
     descriptor = os.open(path, os.O_RDONLY)
