@@ -9,6 +9,8 @@ from typing import Any
 
 import lazy_loader
 
+from dplan.estimators import as_estimator
+
 _own, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 # Public here, because users meet columns in tables alone; lazy_loader knows the modules of one package.
@@ -17,4 +19,5 @@ __all__ += list(_COLUMNS)
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(importlib.import_module(_COLUMNS[name]), name) if name in _COLUMNS else _own(name)
+    found = getattr(importlib.import_module(_COLUMNS[name]), name) if name in _COLUMNS else _own(name)
+    return as_estimator(found)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
@@ -12,9 +14,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan.exceptions import CellError
-from dplan.tables.writing import neutralised
+from dplan.persistence.atomic import atomic_write
+from dplan.persistence.previous import previous
+from dplan.tables.writing import Output, neutralised
 
-__all__ = ["OnError", "Usable", "without_bad_cells", "write_bad_rows"]
+__all__ = ["OnError", "Usable", "errors_written", "n_bad_cells", "without_bad_cells"]
 
 OnError = Literal["fail", "skip", "null"]
 
@@ -91,9 +95,30 @@ def without_bad_cells(
             return Usable(result, rows, kept, found)
 
 
-def write_bad_rows(bad: pl.DataFrame, path: Path) -> None:
-    """Write the rows that were left out as CSV."""
-    neutralised(bad.lazy()).collect().write_csv(path)
+def n_bad_cells(bad: pl.DataFrame | None) -> dict[str, int]:
+    """Return how many cells of each column could not be used."""
+    if bad is None or not bad.height:
+        return {}
+    return dict(bad.group_by("dplan_column", maintain_order=True).len().rows())
+
+
+@contextmanager
+def errors_written(bad: pl.DataFrame | None, output: Output, on_error: OnError) -> Iterator[Path | None]:
+    """Write the rows that were left out as CSV beside an output, which the block writes; yield the file.
+
+    The file gets its name when the block is done. That of an earlier run is kept as `previous`, even if there is
+    nothing to write now, because somebody may have worked on it.
+    """
+    if output.path is None:
+        yield None
+        return
+    is_needed = on_error == "skip" and bad is not None and bad.height > 0
+    with atomic_write(output.errors) if is_needed else nullcontext() as temporary:
+        if temporary is not None and bad is not None:
+            neutralised(bad.lazy()).collect().write_csv(temporary)
+        yield output.errors if is_needed else None
+        with suppress(FileNotFoundError):
+            os.replace(os.path.realpath(output.errors), previous(output.errors))
 
 
 def _described(rows: pl.DataFrame, kept: NDArray[np.int64], column: str, problem: str) -> pl.DataFrame:

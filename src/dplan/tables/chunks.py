@@ -7,17 +7,17 @@ Values of a text file stay strings here. Their type comes from the model, or fro
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
 import polars as pl
 
+from dplan.columns.numerals import Convention, read_numbers
 from dplan.exceptions import CellError
-from dplan.tables.csv_syntax import check_names, decimal_of, header_of, line_of_row, parse, whole_rows
+from dplan.tables.csv_syntax import check_names, whole_rows
 from dplan.tables.decoding import TextFile
 from dplan.text import first_line, shown
 
@@ -28,19 +28,18 @@ __all__ = [
     "Conventions",
     "batches",
     "concatenated",
-    "csv_chunks",
     "frame_chunks",
     "json_chunks",
     "n_chunks",
     "scanned_chunks",
-    "sheet_frames",
     "tidy",
+    "with_decimal_commas",
 ]
 
 CHUNK_ROWS = 100_000
 
 # Text that means a missing value.
-MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "?")
+MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "?", ".", "#N/A", "<NA>")
 
 _POLARS_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
@@ -94,38 +93,31 @@ def tidy(texts: pl.Expr, missing: Sequence[str]) -> pl.Expr:
     return pl.when(~texts.is_in(missing)).then(texts)
 
 
-def csv_chunks(
-    file: TextFile, rows: int | None, separators: str, missing: tuple[str, ...], *, raw: bool
-) -> Iterator[Chunk]:
-    """Yield the chunks of a CSV file, whose separator is one of those given."""
-    pieces = whole_rows(file.blocks(), rows, file.name, header=True)
-    names, separator = header_of(file.name, next(pieces)[1], separators)
-    conventions = None
-    first = next(pieces, (2, b""))  # a header without rows is a table without rows
-    for line, text in chain([first], pieces):
-        chunk = _csv_chunk(file.name, names, separator, line, text, missing, raw)
-        if conventions is None:
-            marked = file.has_mark or file.encoding != "utf-8"
-            conventions = Conventions(separator, decimal_of(text, separator), marked)
-        yield replace(chunk, share=file.share(), conventions=conventions)
+def with_decimal_commas(chunks: Iterable[Chunk], numbers: Sequence[str]) -> Iterator[Chunk]:
+    """Yield the chunks of a CSV file; if it has decimal commas, these columns become numbers."""
+    for chunk in chunks:
+        comma = chunk.conventions is not None and chunk.conventions.decimal == ","
+        yield replace(chunk, read=partial(_numbers_read, chunk.read, numbers)) if comma and numbers else chunk
+
+
+def _numbers_read(read: Callable[[], pl.DataFrame], names: Sequence[str]) -> pl.DataFrame:
+    frame = read()
+    texts = [frame[name] for name in names if name in frame.columns and frame[name].dtype == pl.String]
+    return frame.with_columns([_with_point(text) for text in texts])
+
+
+def _with_point(texts: pl.Series) -> pl.Series:
+    """Return text with decimal commas as numbers; if some of it is not a number, the rest is text with points."""
+    numbers = read_numbers(texts, Convention(",", "."), "")
+    if numbers.null_count() == texts.null_count():
+        return numbers
+    return numbers.cast(pl.String).fill_null(texts)
 
 
 def json_chunks(file: TextFile, rows: int | None) -> Iterator[Chunk]:
     """Yield the chunks of a JSON lines file."""
-    for line, text in whole_rows(file.blocks(may_be_empty=True), rows, file.name, header=False):
+    for line, text in whole_rows(file.blocks(may_be_empty=True), rows, file.name, quotes=False):
         yield replace(_json_chunk(file.name, line, text), share=file.share())
-
-
-def _csv_chunk(
-    name: str, names: list[str], separator: str, line: int, text: bytes, missing: tuple[str, ...], raw: bool
-) -> Chunk:
-    def read() -> pl.DataFrame:
-        if not text:
-            return pl.DataFrame(schema=dict.fromkeys(names, pl.String))
-        table = parse(name, names, separator, line, text, missing)
-        return table if raw else table.select(tidy(pl.all(), missing))
-
-    return Chunk(read, lambda row: f"{name}, line {line + line_of_row(text, row)}")
 
 
 def _json_chunk(name: str, line: int, text: bytes) -> Chunk:
@@ -252,19 +244,6 @@ def batches(path: Path, format: str, rows: int | None) -> Iterator[pl.DataFrame]
         found = iter(scan.collect_batches(chunk_size=rows, maintain_order=True))
         yield next(found, empty)
         yield from found
-
-
-def sheet_frames(path: Path, sheet: str | None, rows: int | None) -> Iterator[pl.DataFrame]:
-    """Yield the rows of a sheet of an Excel file, the first one by default."""
-    try:
-        import fastexcel  # noqa: F401  # polars reads Excel files with it
-    except ModuleNotFoundError as error:
-        raise ImportError("Excel files need fastexcel; run  pip install 'dplan-ad[excel]'") from error
-    try:
-        found = pl.read_excel(path, sheet_name=sheet, infer_schema_length=None, raise_if_empty=False)
-    except Exception as error:  # fastexcel has its own errors
-        raise ValueError(f"{path.name} cannot be read as Excel: {first_line(error)}") from error
-    yield from found.iter_slices(rows or max(found.height, 1)) if found.height else iter([found])
 
 
 def concatenated(frames: Sequence[pl.DataFrame], format: str) -> pl.DataFrame:

@@ -9,8 +9,8 @@ import csv
 import io
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import chain, repeat
 
 import numpy as np
 import polars as pl
@@ -18,7 +18,17 @@ from numpy.typing import NDArray
 
 from dplan.text import first_line, shown
 
-__all__ = ["check_names", "decimal_of", "header_of", "line_of_row", "parse", "row_ends", "whole_rows"]
+__all__ = [
+    "cells_of",
+    "check_names",
+    "decimal_of",
+    "line_of_row",
+    "parse",
+    "row_ends",
+    "separator_of",
+    "unwrapped",
+    "whole_rows",
+]
 
 _LONGEST_ROW = 1 << 26  # bytes
 _SNIFFED = 1 << 16  # bytes that tell the decimal sign
@@ -44,13 +54,53 @@ def row_ends(text: bytes, *, quotes: bool = True) -> Positions:
     return ends
 
 
-def line_of_row(text: bytes, row: int, *, quotes: bool = True) -> int:
-    """Return the number of lines before a row."""
-    return text.count(b"\n", 0, int(row_ends(text, quotes=quotes)[row - 1])) if row else 0
+def line_of_row(text: bytes, row: int, separator: str) -> int:
+    r"""Return the number of lines before a row; rows without a value do not count.
+
+    Examples
+    --------
+    >>> line_of_row(b'1,"x\ny"\n\n,\n2,z\n', 1, ",")
+    4
+    """
+    raw = np.frombuffer(text if text.endswith(b"\n") else text + b"\n", dtype=np.uint8)
+    ends = row_ends(raw.tobytes())
+    filled = np.flatnonzero(~_blank(raw, ends - 1, separator))
+    return text.count(b"\n", 0, int(ends[filled[row] - 1])) if filled[row] else 0
+
+
+def _blank(raw: NDArray[np.uint8], ends: Positions, separator: str) -> NDArray[np.bool_]:
+    """Return which rows have nothing but separators; of each row, the position of its line break is given."""
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    lengths = ends - starts - (raw[ends - 1] == _CARRIAGE_RETURN)
+    # Seldom, so that only rows that begin with a separator or are empty are looked at.
+    blank: NDArray[np.bool_] = lengths <= 0
+    for row in np.flatnonzero((raw[starts] == ord(separator)) & ~blank).tolist():
+        blank[row] = (raw[starts[row] : starts[row] + lengths[row]] == ord(separator)).all()
+    return blank
+
+
+def unwrapped(name: str, line: int, text: bytes) -> bytes:
+    r"""Return lines without the quotes that are around each of them.
+
+    Examples
+    --------
+    >>> unwrapped("t.csv", 1, b'"1,""x"",3"\n"2,y,4"\n')
+    b'1,"x",3\n2,y,4\n'
+    """
+    lines = text.split(b"\n")
+    found = []
+    for number, own in enumerate(lines, start=line):
+        bare = own.rstrip(b"\r")
+        if bare and not (len(bare) > 1 and bare[:1] == bare[-1:] == b'"'):
+            raise ValueError(
+                f"{name}, line {number}: quotes are expected around this line, as around those before it"
+            )
+        found.append(bare[1:-1].replace(b'""', b'"'))
+    return b"\n".join(found)
 
 
 def whole_rows(
-    blocks: Iterable[bytes], rows: int | None, name: str, *, header: bool
+    blocks: Iterable[bytes], rows: int | None, name: str, *, quotes: bool, line: int = 1
 ) -> Iterator[tuple[int, bytes]]:
     r"""Split a text into pieces of whole rows, each with the number of its first line.
 
@@ -62,24 +112,24 @@ def whole_rows(
         Rows per piece, fewer if rows are very long; None for one piece.
     name : str
         Name of the file, for messages.
-    header : bool
-        Whether the text has a header and quotes, as CSV does; the first piece is then the header alone.
+    quotes : bool
+        Whether the text has quotes, as CSV does.
+    line : int, default=1
+        The number of the first line.
 
     Examples
     --------
-    >>> list(whole_rows([b'a,b\n1,"x\n', b'y"\n2,', b'z'], 2, "t.csv", header=True))
-    [(1, b'a,b\n'), (2, b'1,"x\ny"\n2,z')]
+    >>> list(whole_rows([b'1,"x\n', b'y"\n2,', b'z\n3,'], 2, "t.csv", quotes=True))
+    [(1, b'1,"x\ny"\n2,z\n'), (4, b'3,')]
     """
-    most, largest = (rows, _CHUNK_BYTES) if rows else (sys.maxsize, sys.maxsize)
-    sizes = chain([1], repeat(most)) if header else repeat(most)
-    wanted = next(sizes)
+    wanted, largest = (rows, _CHUNK_BYTES) if rows else (sys.maxsize, sys.maxsize)
     pieces: list[bytes] = []
-    n_rows, size, line, rest, unclosed = 0, 0, 1, b"", False
+    n_rows, size, rest, unclosed = 0, 0, b"", False
     for block in blocks:
         data, start, done = rest + block, 0, 0
         # While a quote is open and the block has none, no row ends, and nothing needs to be searched again.
         still_open = unclosed and b'"' not in block
-        ends = np.empty(0, dtype=np.int64) if still_open else row_ends(data, quotes=header)
+        ends = np.empty(0, dtype=np.int64) if still_open else row_ends(data, quotes=quotes)
         while done < len(ends):
             taken = min(wanted - n_rows, len(ends) - done)
             stop = int(ends[done + taken - 1])
@@ -89,9 +139,9 @@ def whole_rows(
                 text = b"".join(pieces)
                 yield line, text
                 line += text.count(b"\n")
-                wanted, pieces, n_rows, size = next(sizes), [], 0, 0
+                pieces, n_rows, size = [], 0, 0
         rest = data[start:]
-        unclosed = still_open or (header and rest.count(b'"') % 2 == 1)
+        unclosed = still_open or (quotes and rest.count(b'"') % 2 == 1)
         if len(rest) > _LONGEST_ROW:
             line += sum(piece.count(b"\n") for piece in pieces)
             if unclosed:
@@ -104,28 +154,48 @@ def whole_rows(
         yield line, b"".join([*pieces, rest])
 
 
-def header_of(name: str, text: bytes, separators: str) -> tuple[list[str], str]:
-    """Return the column names and the separator."""
-    first = text.decode().rstrip("\r\n")
-    if not first.strip():
-        raise ValueError(f"{name}, line 1 is empty; expected a header line and rows")
-    if "\r" in re.sub('"[^"]*"', "", first):
-        raise ValueError(
-            f"{name}, line 1: carriage return without a line feed; save the file with Unix (LF) or Windows (CR LF) "
-            "line endings"
+def separator_of(lines: list[str], separators: str) -> str:
+    """Return the separator of some lines: that of the first one, if the next ones have as many of it.
+
+    Examples
+    --------
+    >>> separator_of(["a;b", "1,5;2,5"], ",;"), separator_of(["Report, for you", "a;b", "1;2", "3;4"], ",;")
+    (';', ';')
+    """
+    text = "\n".join(lines)
+    whole = (
+        text.count('"') % 2 == 0
+    )  # then a quoted cell may have line breaks; otherwise a quote is a stray one
+    bare = [re.sub('"[^"]*"', "q", part) for part in ([text] if whole else lines)]
+    bare = [line for part in bare for line in part.split("\n") if line.strip()]
+    usual = max(separators, key=bare[0].count)
+    counts = {sign: [line.count(sign) for line in bare] for sign in separators}
+    if counts[usual][0] and counts[usual][0] in counts[usual][1:3]:
+        return usual
+
+    def alike(sign: str) -> tuple[int, int]:
+        """Return how many lines have the same number of a sign, not counting none, and that number."""
+        number, n_lines = (
+            Counter(n for n in counts[sign] if n).most_common(1)[0] if any(counts[sign]) else (0, 0)
         )
-    separator = max(separators, key=re.sub('"[^"]*"', "", first).count)
+        return n_lines, number
+
+    best = max(separators, key=alike)
+    return best if alike(best)[0] > max(2, alike(usual)[0]) else usual
+
+
+def cells_of(name: str, text: str, separator: str) -> list[list[str]]:
+    """Return the cells of the first rows of a file, the first of which may be its header."""
+    rows: list[list[str]] = []
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
-        names = next(csv.reader(io.StringIO(first, newline=""), delimiter=separator, strict=True))
+        rows.extend(reader)
     except csv.Error as error:
-        raise ValueError(f"{name}, line 1: the header cannot be read ({error}); check its quotes") from error
-    check_names(name, names)
-    if all(map(_is_number, names)):
-        raise ValueError(
-            f"{name}: the first line contains only numbers ({', '.join(names[:3])}, …), so it is not a header; "
-            "add a line with column names"
-        )
-    return names, separator
+        if not rows:
+            raise ValueError(
+                f"{name}, line 1: the header cannot be read ({error}); check its quotes"
+            ) from error
+    return rows  # what is wrong further down is found when the rows are read
 
 
 def decimal_of(text: bytes, separator: str) -> str:
@@ -171,15 +241,19 @@ def check_names(name: str, names: list[str]) -> None:
 
 
 def parse(
-    name: str, names: list[str], separator: str, line: int, text: bytes, missing: Iterable[str]
+    name: str, names: list[str | None], separator: str, line: int, text: bytes, missing: Iterable[str]
 ) -> pl.DataFrame:
-    """Return rows as strings, or raise an error with the line that is wrong."""
-    n_rows = _check_rows(name, line, text, separator, len(names))
+    """Return rows as strings, or raise an error with the line that is wrong; columns without a name are left out."""
+    n_rows, filled = _check_rows(name, line, text, separator, len(names))
+    # No column has a null character in its name.
+    columns = [f"\0{place}" if column is None else column for place, column in enumerate(names)]
+    if n_rows == 0:
+        return pl.DataFrame(schema=dict.fromkeys(filter(None, names), pl.String))
     try:
         table = pl.read_csv(
-            text,
+            filled,
             has_header=False,
-            schema=dict.fromkeys(names, pl.String),
+            schema=dict.fromkeys(columns, pl.String),
             separator=separator,
             null_values=list(missing),
         )
@@ -187,11 +261,22 @@ def parse(
         raise ValueError(f"{name} cannot be read from line {line} on: {first_line(error)}") from error
     if table.height != n_rows:
         raise ValueError(f"{name}: {n_rows:,} rows from line {line} on were read as {table.height:,}")
-    return table
+    for place in [place for place, column in enumerate(names) if column is None]:
+        values = table[columns[place]].str.strip_chars().replace("", None)
+        if values.null_count() < n_rows:
+            row = int(values.is_not_null().arg_max() or 0)
+            raise ValueError(
+                f"{name}, line {line + line_of_row(text, row, separator)}: column {place + 1} has a value here, but no "
+                "name; add one to the header"
+            )
+    return table.select(filter(None, names))
 
 
-def _check_rows(name: str, line: int, text: bytes, separator: str, width: int) -> int:
-    """Return the number of rows; raise an error for rows of a wrong length, which polars would pad."""
+def _check_rows(name: str, line: int, text: bytes, separator: str, width: int) -> tuple[int, bytes]:
+    """Return the number of rows that are not empty, and these rows.
+
+    Raise an error for rows of a wrong length, which polars would pad.
+    """
     raw = np.frombuffer(text if text.endswith(b"\n") else text + b"\n", dtype=np.uint8)
     breaks, marks = np.flatnonzero(raw == _LINE_FEED), np.flatnonzero(raw == ord(separator))
     ends = breaks
@@ -216,17 +301,18 @@ def _check_rows(name: str, line: int, text: bytes, separator: str, width: int) -
                 "or Windows (CR LF) line endings, or put quotes around the value"
             )
     widths = np.diff(np.searchsorted(marks, ends), prepend=0) + 1
-    lengths = np.diff(ends, prepend=-1) - 1
-    widths[(lengths == 0) | ((lengths == 1) & (raw[ends - 1] == _CARRIAGE_RETURN))] = 1 if width == 1 else 0
-    odd = np.flatnonzero(widths != width)
+    # In a single column, an empty line is a missing value.
+    blank = _blank(raw, ends, separator) if width > 1 else np.zeros(len(ends), dtype=np.bool_)
+    odd = np.flatnonzero((widths != width) & ~blank)
     if len(odd):
         row, found = int(odd[0]), int(widths[odd[0]])
-        what = f"has {found} value{'s' * (found != 1)}" if found else "is empty"
         raise ValueError(
-            f"{name}, line {line_at(int(ends[row - 1]) + 1 if row else 0)} {what}, expected {width}; "
-            f"add or remove values, and put quotes around values that contain {separator!r}"
+            f"{name}, line {line_at(int(ends[row - 1]) + 1 if row else 0)} has {found} value{'s' * (found != 1)}, "
+            f"expected {width}; add or remove values, and put quotes around values that contain {separator!r}"
         )
-    return len(ends)
+    if blank.any():
+        text = raw[np.repeat(~blank, np.diff(ends, prepend=-1))].tobytes()
+    return len(ends) - int(blank.sum()), text
 
 
 def _wrong_quote(
@@ -258,11 +344,3 @@ def _unclosed(name: str, line: int) -> str:
         f"{name}, line {line}: the quote that opens here is not closed; close it or, if it is part of the value, "
         "double it and put quotes around the value"
     )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import re
 import sys
 import zlib
 from collections.abc import Iterator
@@ -21,6 +22,9 @@ AUTO = "auto"  # detect the encoding
 
 _COMPRESSED = (".gz", ".zst")
 _FALLBACK = "cp1252"  # of Western Windows; identical with Latin-1 except for 32 control characters
+_SEQUENCE = re.compile(
+    rb"[\xc2-\xf4][\x80-\xbf]"
+)  # of UTF-8; hardly ever in Western text of one byte per sign
 _BLOCK = 1 << 24  # bytes read at a time
 _MAX_BLANK = 1 << 26  # bytes of consecutive empty lines
 
@@ -135,9 +139,31 @@ class TextFile:
                         "save the file as UTF-8, or pass its encoding (--encoding), such as cp1252"
                     ) from error
                 self.encoding, text = _FALLBACK, decoder.decode(pending, final=not block)
+                self._check_not_mixed(pending, lines)
+            else:
+                if self._detects and self.encoding == _FALLBACK:
+                    self._check_not_mixed(block, lines)
             ascii_so_far = ascii_so_far and text.isascii()
             lines, size = lines + text.count("\n"), size + len(block)
             yield text.removeprefix("\ufeff") if size == len(block) else text
+
+    def _check_not_mixed(self, block: bytes, before: int) -> None:
+        """Raise an error if a line of a file that is not UTF-8 is UTF-8: files put together can be like that."""
+        end = 0
+        for found in _SEQUENCE.finditer(block):
+            if found.start() < end:
+                continue  # in a line that was looked at
+            begin = block.rfind(b"\n", 0, found.start()) + 1
+            end = (block.find(b"\n", found.end()) + 1) or len(block)
+            try:
+                block[begin:end].decode()
+            except UnicodeDecodeError:
+                continue
+            line = before + block.count(b"\n", 0, begin) + 1
+            raise ValueError(
+                f"{self.name}, line {line} is UTF-8, but other lines are not; save the file in one encoding, or pass "
+                f"the one to read all of it with (--encoding), such as {_FALLBACK}"
+            )
 
     def _bytes(self) -> Iterator[bytes]:
         """Yield the bytes of the file, decompressed; the last block is empty."""

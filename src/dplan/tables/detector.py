@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, OutlierMixin, clone
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import clone
+from sklearn.utils.validation import validate_data
 
+from dplan.columns.column import Column
 from dplan.columns.frames import as_frame, is_frame
+from dplan.columns.given import as_given
 from dplan.columns.preparer import Table
 from dplan.detectors._base import Detector
-from dplan.detectors._checks import check_labels
+from dplan.detectors._checks import check_labels, warn_of_many_anomalies
 from dplan.detectors.ensemble import DPLANEnsemble
-from dplan.explain.explanation import Explanation
+from dplan.estimators import OutlierEstimator, check_fitted
+from dplan.tables.chunks import MISSING
+from dplan.tables.explaining import TableExplanation
 from dplan.tables.fitting import fit_table
-from dplan.tables.labelled import LabelledTable
+from dplan.tables.input import Input
+from dplan.tables.interface import ScoresTables
+from dplan.tables.labelled import LabelledTable, understood
 from dplan.tables.model import TableModel
-from dplan.text import shown
 
 __all__ = ["TableDetector"]
 
-_MIN_LABELS_TO_COMPARE = 5  # with fewer, a column may match the labelled rows by chance
 
-
-class TableDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
+class TableDetector(ScoresTables, OutlierEstimator):
     """A detector for frames with numbers, text, dates, booleans and missing values, prepared by `TablePreparer`.
 
     It accepts polars and pandas frames, Arrow tables and arrays of numbers. Rows to score may have the columns in
@@ -40,6 +45,11 @@ class TableDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         The detector to train on the prepared rows; None for `DPLANEnsemble`. It is cloned, not changed.
     max_levels : int, default=255
         As in `TablePreparer`.
+    columns : mapping, optional
+        How to understand columns, if the decision from their values is wrong: column → what follows the name in ``dplan
+        fit --column``, such as ``"number,decimal=comma"`` or ``"text"``.
+    missing : sequence of str
+        Text that means a missing value, as in `from_table`.
 
     Attributes
     ----------
@@ -66,11 +76,31 @@ class TableDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
     [1, -1, 1]
     >>> detector.reasons(new)[1]
     "`shop` = 'c'; typical 'a' (59 %), 'b' (39 %) | `amount` = 920; typical 5–94"
+    >>> detector.anomaly_score(new).argmax().item(), detector.score_samples(new).argmin().item()
+    (1, 1)
+    >>> (detector.decision_function(new) < 0).tolist(), detector.explain(new).top(1).tolist()
+    ([False, True, False], [['shop'], ['shop'], ['shop']])
+    >>> detector.get_feature_names_out().tolist(), detector.to_model().columns
+    (['amount', 'shop=a', 'shop=b', 'shop=c'], ['amount', 'shop'])
+    >>> detector.fit_predict(table, y)[-2:].tolist()
+    [-1, -1]
+    >>> with detector.opened(new) as rows:
+    ...     rows.height
+    3
     """
 
-    def __init__(self, detector: Detector | None = None, *, max_levels: int = 255) -> None:
+    def __init__(
+        self,
+        detector: Detector | None = None,
+        *,
+        max_levels: int = 255,
+        columns: Mapping[str, str | Mapping[str, Any]] | None = None,
+        missing: Sequence[str] = MISSING,
+    ) -> None:
         self.detector = detector
         self.max_levels = max_levels
+        self.columns = columns
+        self.missing = missing
 
     def fit(self, X: Table, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from a table.
@@ -91,16 +121,28 @@ class TableDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         """
         if self.detector is not None and not isinstance(self.detector, Detector):
             raise TypeError(f"detector must be a detector of dplan or None, got {self.detector!r}.")
-        frame = self._frame(X, fitting=True)
+        frame, meanings = self._frame(X, fitting=True), dict[str, Column]()
+        if is_frame(X):
+            frame, meanings = understood(frame, as_given(self.columns), self.missing)
+        elif self.columns:
+            raise ValueError("columns is for frames, and X is an array of numbers")
         labels = check_labels(y, frame.height)
+        warn_of_many_anomalies(labels, "y", "Convert it with y = (y == -1).astype(int)", stacklevel=2)
         values, codes = np.unique(np.append(0, np.maximum(labels, 0)), return_inverse=True)
         codes = np.where(labels < 0, -1, codes[1:])
-        if is_frame(X):
-            _warn_of_label(frame, codes)
         detector = DPLANEnsemble() if self.detector is None else clone(self.detector)
         seed = detector.random_state if isinstance(detector.random_state, int) else 0
         classes = ("unlabelled", *map(str, values[1:].tolist()))
-        table = LabelledTable(frame, codes, classes, frame.select(), "y")
+        table = LabelledTable(
+            frame,
+            codes,
+            classes,
+            frame.select(),
+            "y",
+            meanings=meanings,
+            missing=tuple(self.missing),
+            named=is_frame(X),
+        )
         self.model_ = fit_table(
             table,
             detector,
@@ -110,7 +152,7 @@ class TableDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
             sample_weight=sample_weight,
         )
         self.detector_ = detector
-        self.offset_ = detector.offset_
+        self.offset_ = self.model_.offset_
         return self
 
     def fit_predict(
@@ -119,61 +161,39 @@ class TableDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         """Fit to a table with its labels, and predict the same table."""
         return self.fit(X, y, sample_weight).predict(X)
 
-    def anomaly_score(self, X: Table) -> NDArray[np.float64]:
-        """Score rows; higher is more anomalous.
-
-        Parameters
-        ----------
-        X : polars or pandas frame, Arrow table, or array of shape (n_rows, n_columns)
-            Rows with at least the columns of the training table.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            The scores; the score of a row does not depend on other rows.
-        """
-        return self.to_model().score(self._frame(X))
-
-    def percentile(self, X: Table) -> NDArray[np.float64]:
-        """Return the percentage of unlabelled and checked normal training rows with a lower score."""
-        return self.to_model().percentile(self.anomaly_score(X))
-
-    def score_samples(self, X: Table) -> NDArray[np.float64]:
-        """Score rows the way scikit-learn does: lower is more anomalous."""
-        return -self.anomaly_score(X)
-
-    def decision_function(self, X: Table) -> NDArray[np.float64]:
-        """Score rows relative to the threshold: negative means anomaly."""
-        return self.score_samples(X) - self.offset_
-
-    def predict(self, X: Table) -> NDArray[np.int64]:
-        """Return -1 for anomalies and 1 for normal rows."""
-        return np.where(self.decision_function(X) < 0, -1, 1)
-
-    def explain(self, X: Table) -> Explanation:
+    def explain(self, X: Table) -> TableExplanation:
         """Return the effect of each column on the score of each row, compared with the background rows."""
-        return self.to_model().explain(self._frame(X))
+        return replace(self.to_model().explain(self._checked(X)), given=X)
 
     def reasons(self, X: Table, k: int = 3) -> list[str]:
         """Return the reasons for each row's score as text: up to k columns that raise it most."""
-        return self.to_model().reasons(self._frame(X), k)
-
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
-        """Return the names of the features: the column's name, or ``column=level`` for text."""
-        return self.to_model().preparation.get_feature_names_out()
+        return self.to_model().reasons(self._checked(X), k)
 
     def to_model(self) -> TableModel:
         """Return the fitted model."""
-        check_is_fitted(self, "model_")
+        check_fitted(self, "model_")
         return self.model_
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted model to a file, as ``dplan fit`` does; `TableModel.load` and ``dplan score`` read it."""
+        """Write the fitted model to a file, as ``dplan fit`` does; `dplan.load` and ``dplan score`` read it.
+
+        Examples
+        --------
+        >>> import dplan, tempfile
+        >>> detector = TableDetector(dplan.LogisticBaseline()).fit([[0], [1], [2], [9]], [0, 0, 0, 1])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     detector.save(f"{folder}/model.dplan")
+        ...     dplan.load(f"{folder}/model.dplan").columns
+        ['x0']
+        """
         self.to_model().save(path)
+
+    def _checked(self, X: Any) -> Any:
+        return X if isinstance(X, str | Path | Input) else self._frame(X)
 
     def _frame(self, X: Table, *, fitting: bool = False) -> pl.DataFrame:
         if not fitting:
-            check_is_fitted(self, "model_")
+            check_fitted(self, "model_")
         if not is_frame(X):
             smallest = 2 if fitting else 1
             array = validate_data(
@@ -206,20 +226,3 @@ class TableDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
         return tags
-
-
-def _warn_of_label(frame: pl.DataFrame, y: NDArray[np.int64]) -> None:
-    """Warn if a column marks exactly the labelled rows: it may be the label, left in X by mistake."""
-    known = y > 0
-    if known.sum() < _MIN_LABELS_TO_COMPARE or known.all():
-        return
-    n_classes = len(np.unique(y[known]))
-    for series in frame:
-        values = series.filter(pl.Series(known)).unique()
-        if len(values) <= n_classes and not values.null_count():
-            marked = series.is_in(values.implode()).fill_null(value=False).to_numpy()
-            if (marked == known).all():
-                warnings.warn(
-                    f"column {shown(series.name)} marks exactly the labelled rows; if it is the label, drop it from X",
-                    stacklevel=3,
-                )

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan._kernels.perceptron import Floats
+from dplan.arrays import Float32s
 from dplan.columns.column import Column
 from dplan.columns.formatting import cell
 from dplan.columns.records import SAME, Condition, Typical
@@ -41,7 +41,7 @@ _MIN_CLASS_ROWS = 5  # known anomalies of a class that is named
 class _Row(NamedTuple):
     """A row: its prepared features, and the values of the columns that raise its score, the strongest first."""
 
-    features: Floats
+    features: Float32s
     values: Mapping[int, Any]
     conditions: dict[int, list[Condition]]
 
@@ -68,18 +68,18 @@ class Evidence:
 
     columns: Sequence[Column]
     starts: NDArray[np.int64]
-    background: Floats
-    known: Floats
+    background: Float32s
+    known: Float32s
     classes: NDArray[np.int64]
     class_names: Sequence[str]
     names: Sequence[str]
 
     def reasons(
-        self, table: pl.DataFrame, prepared: Floats, explanation: Explanation, k: int
+        self, table: pl.DataFrame, prepared: Float32s, explanation: Explanation, k: int
     ) -> list[list[Reason]]:
         """Return the reasons for each row's score: up to k columns that raise it most, the strongest first."""
         reasons = []
-        for i, order in enumerate(explanation.top(k + _OTHERS)):
+        for i, order in enumerate(explanation.strongest(k + _OTHERS)):
             effects = explanation.effects[i]
             gains = effects[order]
             least = _WORTH_READING * (explanation.scores[i] - explanation.baseline)

@@ -1,9 +1,10 @@
-"""Fit a detector to a table, and estimate on held-out rows how well it finds known anomalies."""
+"""Fit a detector to a table."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,13 +12,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 
+from dplan._kernels.compiling import compiling
 from dplan.columns.preparer import TablePreparer
 from dplan.detectors._base import Detector
+from dplan.exceptions import ManyAnomaliesWarning
+from dplan.tables import estimating
 from dplan.tables.chunks import MISSING
 from dplan.tables.decoding import AUTO
+from dplan.tables.doubtful import redundant, warn_of_leaks
 from dplan.tables.labelled import LabelledTable
+from dplan.tables.layout import Layout
 from dplan.tables.model import TableModel
 from dplan.tables.row_keys import row_keys
 from dplan.tables.summary import Summary
@@ -28,21 +33,19 @@ __all__ = ["fit_table"]
 # Stored in the model file: enough for explanations and typical ranges, few enough for a small file.
 _BACKGROUND_ROWS, _KNOWN_ROWS = 2_000, 2_000
 
-# Held out for the estimate: of the known anomalies, and of the unlabelled rows that they are ranked among.
-_KNOWN_SHARE, _UNLABELLED_SHARE = 0.3, 0.2
-
 
 def fit_table(
     table: LabelledTable,
     detector: Detector,
     *,
     estimate: bool = True,
+    budget: int | None = None,
     max_levels: int = 255,
     seed: int = 0,
     sample_weight: ArrayLike | None = None,
     stage: Callable[[str], None] | None = None,
 ) -> TableModel:
-    """Prepare a table, estimate how well known anomalies are found, and fit the detector on all rows.
+    """Prepare a table, estimate how many alerts will be right, and fit the detector on all rows.
 
     Parameters
     ----------
@@ -51,8 +54,10 @@ def fit_table(
     detector : Detector
         An unfitted detector; it is fitted in place.
     estimate : bool, default=True
-        Whether to first fit a copy of the detector on some of the rows and measure how high held-out known anomalies
-        rank among held-out unlabelled rows.
+        Whether to first fit copies of the detector without some of the rows, see `dplan.tables.estimate`; that takes
+        twice as long as the training.
+    budget : int, optional
+        Number of alerts that the estimate is about.
     max_levels : int, default=255
         As in `TablePreparer`.
     seed : int, default=0
@@ -66,24 +71,42 @@ def fit_table(
     -------
     TableModel
         The fitted model; its `summary` describes the training.
+
+    Examples
+    --------
+    >>> from dplan import LogisticBaseline
+    >>> from dplan.tables import from_table
+    >>> table = pl.DataFrame({"amount": [*range(100), 900, 950], "fraud": [0] * 100 + [1, 1]})
+    >>> model = fit_table(from_table(table, label="fraud"), LogisticBaseline(), estimate=False)
+    >>> model.predict(pl.DataFrame({"amount": [10, 920]})).tolist()
+    [1, -1]
     """
     begin = stage or (lambda name: None)
     rng = np.random.default_rng(seed)
     begin("preparing")
-    started = time.perf_counter()
+    started = compiling.clock()
     with table.located():
         preparation, dropped = _fit_preparation(table, max_levels)
         features = table.features.drop(dropped)
         X = preparation.transform(features)
-    prepared = time.perf_counter()
+    if more := redundant(preparation.columns_, X):
+        used = ~np.isin([column.name for column in preparation.columns_], list(more))
+        X = np.ascontiguousarray(X[:, used[preparation.feature_groups()]])
+        preparation, dropped = _without(preparation, dropped | more), dropped | more
+        features = features.drop(more)
+    if table.named:
+        warn_of_leaks(features, preparation.columns_, X, table.y, stacklevel=2)
+    prepared = compiling.clock()
     found = None
-    if estimate and (table.y > 0).sum() >= 2:
+    if estimate:
         begin("estimating")
-        found = _estimate(features, table.y, detector, clone(preparation), rng)
-    estimated = time.perf_counter()
+        with _without_a_second_warning():
+            found = estimating.estimate(table, detector, budget=budget, max_levels=max_levels, seed=seed)
+    estimated = compiling.clock()
     begin("training")
-    detector.fit(X, table.y, sample_weight)
-    trained = time.perf_counter()
+    with _without_a_second_warning():
+        detector.fit(X, table.y, sample_weight)
+    trained = compiling.clock()
     kinds: dict[str, int] = {}
     for column in preparation.columns_:
         kinds[column.kind] = kinds.get(column.kind, 0) + 1
@@ -95,7 +118,7 @@ def fit_table(
         ids=tuple(table.ids.columns),
         columns=kinds,
         dropped=dropped,
-        estimate=found,
+        estimate=None if found is None else found.to_json(),
         seconds={
             "preparing": round(prepared - started, 3),
             "estimating": round(estimated - prepared, 3),
@@ -115,6 +138,14 @@ def fit_table(
         lambda rows: row_keys(table.ids[rows] if table.ids.width else table.ids, X[rows]),
         partial(row_name, table),
     )
+
+
+@contextmanager
+def _without_a_second_warning() -> Iterator[None]:
+    """Whoever read the labels has said if most of them are anomalies."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ManyAnomaliesWarning)
+        yield
 
 
 def assemble(
@@ -154,9 +185,13 @@ def _label_values(table: LabelledTable) -> dict[str, list[str]] | None:
 def _reading(table: LabelledTable) -> dict[str, Any] | None:
     """Return how the table was read, unless that is the default."""
     read = table.input
-    if read is None or (read.encoding, read.missing) == (AUTO, MISSING):
-        return None
-    return {"encoding": read.encoding, "missing": list(read.missing)}
+    encoding = AUTO if read is None else read.encoding
+    found: dict[str, Any] = {"encoding": encoding, "missing": list(table.missing)}
+    if read is not None and read.layout != Layout():
+        found["layout"] = read.layout.to_json()
+    if read is not None and read.sheet is not None:
+        found["sheet"] = read.sheet
+    return None if found == {"encoding": AUTO, "missing": list(MISSING)} else found
 
 
 def row_name(table: LabelledTable, row: int) -> str:
@@ -175,62 +210,21 @@ def _fit_preparation(table: LabelledTable, max_levels: int) -> tuple[TablePrepar
         rows = pl.concat([features, table.extremes], how="diagonal_relaxed")
     preparation = TablePreparer(max_levels=max_levels, meanings=table.meanings).fit(rows)
     dropped = {column.name: column.why for column in preparation.columns_ if not column.is_used}
-    if len(dropped) == features.width:
+    return _without(preparation, dropped), dropped
+
+
+def _without(preparation: TablePreparer, dropped: Mapping[str, str]) -> TablePreparer:
+    """Return the preparation without columns that are dropped."""
+    kept = [column for column in preparation.columns_ if column.name not in dropped]
+    if not kept:
         reasons = "; ".join(f"{shown(name)}: {reason}" for name, reason in list(dropped.items())[:10])
         raise ValueError(f"no feature columns left: {reasons}")
-    if dropped:
-        kept = [column for column in preparation.columns_ if column.is_used]
-        state = preparation.to_state() | {"columns": [column.to_json() for column in kept]}
-        preparation = TablePreparer.from_state(state).set_params(meanings=table.meanings)
-    return preparation, dropped
-
-
-def _estimate(
-    features: pl.DataFrame,
-    y: NDArray[np.int64],
-    detector: Detector,
-    preparation: TablePreparer,
-    rng: np.random.Generator,
-) -> dict[str, Any]:
-    """Fit a copy on some of the rows and rank the held-out known anomalies."""
-    known = np.concatenate(
-        [_held_out(np.flatnonzero(y == k), _KNOWN_SHARE, rng) for k in np.unique(y) if k > 0]
-    )
-    if len(known) == 0:  # every class has a single row: hold out one of these rows
-        known = rng.permutation(np.flatnonzero(y > 0))[:1]
-    unlabelled = _held_out(np.flatnonzero(y == 0), _UNLABELLED_SHARE, rng)
-    checked = _held_out(np.flatnonzero(y < 0), _KNOWN_SHARE, rng)
-    seen = np.setdiff1d(np.arange(len(y)), np.concatenate([known, unlabelled, checked]))
-    # A new preparation, because ranges and means must not come from held-out rows either.
-    preparation = preparation.fit(features[seen])
-    copy = clone(detector)
-    copy.fit(preparation.transform(features[seen]), y[seen])
-    unlabelled_scores = np.sort(copy.anomaly_score(preparation.transform(features[unlabelled])))
-    known_scores = copy.anomaly_score(preparation.transform(features[known]))
-    percentiles = 100 * np.searchsorted(unlabelled_scores, known_scores) / len(unlabelled_scores)
-    budget = max(1, round(float(detector.contamination) * (len(known) + len(unlabelled))))
-    both = np.concatenate([known_scores, unlabelled_scores])
-    alerts = np.argsort(-both, kind="stable")[:budget]
-    found: dict[str, Any] = {}
-    if len(checked):
-        # Precision among rows with a verdict, at the threshold that alerts are decided by: no unlabelled row is in it.
-        checked_scores = copy.anomaly_score(preparation.transform(features[checked]))
-        n_found, n_false = (int((-scores < copy.offset_).sum()) for scores in (known_scores, checked_scores))
-        found = {"checked": len(checked), "alerts_found": n_found, "false_alarms": n_false}
-    return {
-        **found,
-        "known": len(known),
-        "unlabelled": len(unlabelled),
-        "median_percentile": round(float(np.median(percentiles)), 2),
-        "budget": budget,
-        "known_in_budget": int((alerts < len(known)).sum()),
-    }
-
-
-def _held_out(rows: NDArray[np.int64], share: float, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw a fraction of the rows, but never all of them."""
-    n = max(min(max(1, round(share * len(rows))), len(rows) - 1), 0)
-    return rng.permutation(rows)[:n]
+    if len(kept) == len(preparation.columns_):
+        return preparation
+    state = preparation.to_state() | {"columns": [column.to_json() for column in kept]}
+    found = TablePreparer.from_state(state)
+    found.meanings = preparation.meanings
+    return found
 
 
 def _some(rows: NDArray[np.int64], at_most: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -6,10 +6,9 @@ Nothing is guessed: rows are never truncated or padded, and names are never chan
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -18,29 +17,31 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan.columns.column import Column
-from dplan.columns.deciding import AS_TEXT, Given, understand
+from dplan.columns.deciding import Given, understand
 from dplan.columns.frames import check_not_forked
 from dplan.exceptions import CellError
 from dplan.persistence.atomic import file_state
-from dplan.persistence.claim import check_inputs
 from dplan.tables.chunks import (
     CHUNK_ROWS,
     MISSING,
     Chunk,
     batches,
     concatenated,
-    csv_chunks,
     frame_chunks,
     json_chunks,
     scanned_chunks,
-    sheet_frames,
+    with_decimal_commas,
 )
+from dplan.tables.csv_chunks import csv_chunks
+from dplan.tables.databases import Database, is_url
 from dplan.tables.decoding import AUTO, TextFile, uncompressed_name
+from dplan.tables.layout import Layout
 from dplan.tables.queries import query_frames
-from dplan.tables.sources import common_format, files_of
+from dplan.tables.sources import check_not_among, common_format, files_of
 from dplan.tables.summary import Trained
+from dplan.tables.workbooks import sheet_chunks
 
-__all__ = ["Input", "as_text", "read_table"]
+__all__ = ["Input"]
 
 _TYPED = ("parquet", "arrow", "duckdb")  # formats that have the types of their columns
 
@@ -52,7 +53,8 @@ class Input:
     Attributes
     ----------
     source : path, binary file or sequence of paths
-        A file, a folder, a glob pattern, several files, or a stream with CSV or JSON lines.
+        A file, a folder, a glob pattern, several files, a stream with CSV or JSON lines, or the address of a PostgreSQL
+        database (``postgresql://…``), of which the result of the query is read at once.
     format : {"csv", "jsonl", "parquet", "arrow", "excel", "sqlite", "duckdb"}
         By default from the file name, and CSV for a stream.
     encoding : str
@@ -65,29 +67,63 @@ class Input:
         Query whose result is the table, for a database.
     separator : str, optional
         Separator of a CSV file; None to detect it in the header.
+    layout : Layout
+        Where the header and the rows of a CSV file or sheet are, if that is not to be found.
+    numbers : tuple of str
+        Columns that had a type in training, so that nothing is known about their text: in a CSV file, they are read
+        with the decimal sign of that file.
+    note : callable, optional
+        Called with each thing that was found out about the layout, in words; possibly again when the table is read
+        again.
 
     Examples
     --------
     >>> table = Input(io.BytesIO(b"a,b\n1,x\n2,y\n3,z\n"))
     >>> [chunk()["a"].to_list() for chunk in table.chunks(2)]
     [['1', '2'], ['3']]
+    >>> table.rewind()  # only a table that is no stream can always be read again
+    >>> table.read()[0].rows()
+    [(1, 'x'), (2, 'y'), (3, 'z')]
+    >>> table.places([1]), table.readable_twice() is table, table.like(None) is table
+    ({1: 'the input, line 3'}, True, True)
+    >>> table.decided([pl.Series("a", ["1,50 €", "3 €"])], {})[0]["a"].to_list()
+    [1.5, 3.0]
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, open(f"{folder}/a.csv", "xb") as file:
+    ...     files = Input(f"{folder}/*.csv")
+    ...     files.check_output(Path(folder, "scored.parquet"))  # raises an error for scored.csv
+    ...     with files.unchanged(), files.located():  # errors name the file that changed, or the line
+    ...         files.check_unchanged()
+    ...     len(files.files()), len(files.each()), files.to_json()["format"]
+    (1, 1, 'csv')
     """
 
-    source: str | Path | BinaryIO | Sequence[str | Path]
+    source: str | Path | Database | BinaryIO | Sequence[str | Path]
     format: str = ""
     encoding: str = AUTO
     missing: tuple[str, ...] = MISSING
     sheet: str | None = None
     sql: str | None = None
     separator: str | None = None
+    layout: Layout = Layout()  # noqa: RUF009  # immutable
+    numbers: tuple[str, ...] = ()
+    note: Callable[[str], object] | None = field(default=None, repr=False, compare=False)
     _files: tuple[Path, ...] = field(default=(), init=False, repr=False, compare=False)
     _states: tuple[Any, ...] = field(default=(), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if is_url(self.source):  # from now on, the table is the result
+            database = self.source if isinstance(self.source, Database) else Database(cast(str, self.source))
+            object.__setattr__(self, "source", database.result(self.sql))
+            object.__setattr__(self, "format", "parquet")
+            object.__setattr__(self, "sql", None)
         files = () if self.is_stream else files_of(cast(Any, self.source))
         object.__setattr__(self, "_files", files)
         object.__setattr__(self, "_states", tuple(map(file_state, files)))
         object.__setattr__(self, "missing", tuple(self.missing))
+        object.__setattr__(self, "numbers", tuple(self.numbers))
+        if isinstance(self.layout, dict):  # from another process
+            object.__setattr__(self, "layout", Layout(**self.layout))
         if not self.format:
             object.__setattr__(self, "format", common_format(self.name, files) if files else "csv")
 
@@ -123,12 +159,20 @@ class Input:
         return [replace(self, source=file) for file in self._files] or [self]
 
     def like(self, model: Trained | None) -> Input:
-        """Return the table as it is read for a model: like its training table, unless an encoding is given."""
-        trained = None if model is None else model.summary.reading
-        if trained is None:
+        """Return the table as it is read for a model: like its training table, unless something else is given."""
+        if model is None:
             return self
+        trained, numbers = model.summary.reading, model.typed_numbers
+        if trained is None:
+            return replace(self, numbers=numbers)
         encoding = trained["encoding"] if self.encoding == AUTO else self.encoding
-        return replace(self, encoding=encoding, missing=tuple(trained["missing"]))
+        layout, sheet = self.layout, self.sheet
+        if layout == Layout() and trained.get("layout"):
+            layout = Layout(**trained["layout"])
+        if sheet is None and self.format == "excel":
+            sheet = trained.get("sheet")
+        missing = tuple(trained["missing"])
+        return replace(self, encoding=encoding, missing=missing, layout=layout, sheet=sheet, numbers=numbers)
 
     def readable_twice(self) -> Input:
         """Return the table so that `rewind` works; a stream that cannot is read into memory."""
@@ -155,19 +199,14 @@ class Input:
             "sheet": self.sheet,
             "sql": self.sql,
             "separator": self.separator,
+            "layout": self.layout.to_json(),
+            "numbers": list(self.numbers),
         }
 
     def check_output(self, output: Path) -> None:
         """Raise an error if an output is in the folder or matches the pattern, or the next run would read it."""
-        if self.is_single or not isinstance(self.source, str | Path):
-            return
-        if Path(self.source).is_dir():
-            check_inputs(output, [self.source])
-        elif fnmatch(str(output.absolute()), str(Path(self.source).absolute())):
-            raise ValueError(
-                f"{output} matches the input pattern {self.source}, so the next run would read it; "
-                "choose another output"
-            )
+        if not self.is_single and isinstance(self.source, str | Path):
+            check_not_among(self.source, output)
 
     def check_unchanged(
         self, advice: str = "while it was being read; nothing was written, run the command again"
@@ -217,14 +256,21 @@ class Input:
     def _chunks_of(
         self, source: Path | BinaryIO, rows: int | None, raw: bool, in_turn: bool
     ) -> Iterator[Chunk]:
+        name = source.name if isinstance(source, Path) else "the input"
+
+        def note(text: str) -> None:
+            if self.note is not None:
+                self.note(f"{name}: {text}")
+
         if self.format in ("csv", "jsonl"):
-            name = source.name if isinstance(source, Path) else "the input"
             file = TextFile(source, name, self.encoding)
             if self.format == "jsonl":
                 yield from json_chunks(file, rows)
             else:
                 usual = "\t" if uncompressed_name(name).endswith(".tsv") else ",;\t|"
-                yield from csv_chunks(file, rows, self.separator or usual, self.missing, raw=raw)
+                signs = self.separator or usual
+                found = csv_chunks(file, rows, signs, self.missing, self.layout, raw=raw, note=note)
+                yield from with_decimal_commas(found, self.numbers)
             return
         path = cast(Path, source)
         if self.format in ("parquet", "arrow"):
@@ -233,17 +279,23 @@ class Input:
                 return
             frames = batches(path, self.format, rows)
         elif self.format == "excel":
-            frames = sheet_frames(path, self.sheet, rows)
+            yield from sheet_chunks(path, self.sheet, rows, self.missing, self.layout, raw=raw, note=note)
+            return
         else:
             frames = query_frames(path, self.format, self.sql, rows or CHUNK_ROWS)
         yield from frame_chunks(path.name, frames, self.missing, raw=raw)
 
     def read(
-        self, columns: Given | None = None, *, aside: Collection[str] = ()
+        self,
+        columns: Given | None = None,
+        *,
+        aside: Collection[str] = (),
+        problems: list[CellError] | None = None,
     ) -> tuple[pl.DataFrame, dict[str, Column]]:
         """Read all rows, and also return what the columns mean; `columns` overrules what is found.
 
-        Text in columns that are `aside`, such as ids, stays as it is.
+        Text in columns that are `aside`, such as ids, stays as it is. Errors about cells are added to `problems`, if it
+        is given, instead of being raised.
         """
         table = self.readable_twice()
         with table.located():
@@ -252,15 +304,19 @@ class Input:
                 raise ValueError(f"{self.name} has no rows")
             series = concatenated(frames, self.format).get_columns()
             del frames  # so that text is freed as soon as it is converted
-            return self.decided(series, columns or {}, aside)
+            return self.decided(series, columns or {}, aside, problems)
 
     def decided(
-        self, columns: list[pl.Series], given: Given, aside: Collection[str] = ()
+        self,
+        columns: list[pl.Series],
+        given: Given,
+        aside: Collection[str] = (),
+        problems: list[CellError] | None = None,
     ) -> tuple[pl.DataFrame, dict[str, Column]]:
         """Decide what columns of the table mean, and read them; `columns` is emptied."""
         # In JSON, quotes distinguish text from numbers.
-        missing = None if self.is_typed or self.format == "jsonl" else self.missing
-        return understand(columns, given, missing, aside=aside, typed=self.is_typed)
+        missing = None if self.format == "jsonl" else self.missing
+        return understand(columns, given, missing, aside=aside, problems=problems, typed=self.is_typed)
 
     @contextmanager
     def located(self, positions: NDArray[np.int64] | None = None) -> Iterator[None]:
@@ -271,67 +327,22 @@ class Input:
         try:
             yield
         except CellError as error:
-            self.rewind()
             row = error.row if positions is None else int(positions[error.row])
-            for chunk in self.chunks(raw=True):
-                height = chunk().height
-                if row < height:
-                    raise error.at(chunk.place(row)) from None
-                row -= height
-            raise
+            place = self.places([row]).get(row)
+            if place is None:
+                raise
+            raise error.at(place) from None
 
-
-def read_table(
-    source: str | Path | BinaryIO | Sequence[Path],
-    *,
-    missing: Sequence[str] = MISSING,
-    text: Collection[str] = (),
-    encoding: str = AUTO,
-    kind: str | None = None,
-    query: str | None = None,
-    sheet: str | None = None,
-) -> pl.DataFrame:
-    """Read a whole table.
-
-    Parameters
-    ----------
-    source : path, binary file or sequence of paths
-        A ``.csv``, ``.tsv``, ``.txt``, ``.jsonl`` or ``.ndjson`` file, each also with ``.gz`` or ``.zst``; a
-        ``.parquet``, ``.arrow``, ``.feather`` or ``.xlsx`` file; a SQLite or DuckDB file; or a folder or glob pattern
-        of such files. A CSV may be separated by commas, semicolons, tabs or pipes.
-    missing : sequence of str
-        Text that means a missing value, in CSV, TSV, Excel and SQLite.
-    text : collection of str
-        Columns to read as text even if they contain numbers.
-    encoding : str, default="auto"
-        Text encoding of a CSV, TSV or JSON lines file. By default, UTF-8, UTF-16 and cp1252 are detected.
-    kind : str, optional
-        Format of the table ("csv", "jsonl", "parquet", "arrow", "excel", "sqlite" or "duckdb"); None to use the file
-        name.
-    query : str, optional
-        SQL query, for a database.
-    sheet : str, optional
-        Sheet of an Excel file; by default the first one.
-
-    Returns
-    -------
-    polars.DataFrame
-        Columns are numbers, booleans, dates, times or text.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> lines = ["amount;paid;day", "10.5;true;2024-01-31", "7;NA;2024-02-01"]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "payments.csv"
-    ...     _ = path.write_text(chr(10).join(lines))
-    ...     read_table(path).schema
-    Schema([('amount', Float64), ('paid', Boolean), ('day', Date)])
-    """
-    table = Input(source, kind or "", encoding, tuple(missing), sheet, query)
-    return table.read(as_text(text))[0]
-
-
-def as_text(columns: Collection[str]) -> Given:
-    """Return that text in these columns stays text, in the form in which meanings are given too."""
-    return dict.fromkeys(columns, AS_TEXT)
+    def places(self, rows: Collection[int]) -> dict[int, str]:
+        """Return where rows are in their files, such as "t.csv, line 7", by reading the table again."""
+        self.rewind()
+        left, first, found = sorted(rows), 0, dict[int, str]()
+        for chunk in self.chunks(raw=True) if left else ():
+            end = first + chunk().height
+            while left and left[0] < end:
+                found[left[0]] = chunk.place(left[0] - first)
+                del left[0]
+            first = end
+            if not left:
+                break
+        return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -15,17 +16,20 @@ from numpy.typing import NDArray
 
 from dplan.columns import type_of
 from dplan.columns.column import Column
-from dplan.columns.deciding import Given
+from dplan.columns.deciding import Given, understand_frame
 from dplan.columns.frames import as_frame
+from dplan.columns.given import as_given
 from dplan.tables.bad_cells import OnError, Usable
 from dplan.tables.chunks import MISSING
 from dplan.tables.decoding import AUTO
-from dplan.tables.input import Input, as_text
-from dplan.tables.labels import Labels, read
+from dplan.tables.input import Input
+from dplan.tables.labels import JOINED, Labels, combined, read
+from dplan.tables.reading import as_text
 from dplan.tables.sampling import read_sample
 from dplan.tables.words import NUMBERS, Words, listed
+from dplan.text import shown
 
-__all__ = ["LabelledTable", "from_table"]
+__all__ = ["LabelledTable", "from_table", "understood"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +55,9 @@ class LabelledTable:
     labels : Labels, optional
         How the label column was read.
     meanings : mapping
-        What the text columns of the file mean.
+        What the text columns mean.
+    missing : tuple of str
+        Text that means a missing value.
     positions : ndarray of int, optional
         The position of each row in the file, from 0.
     n_rows, n_normal : int, optional
@@ -60,6 +66,18 @@ class LabelledTable:
         Rows that have the ranges and levels of the whole file, if these rows are a sample.
     bad : polars.DataFrame, optional
         Rows of the file with cells that cannot be used.
+    named : bool
+        Whether the columns have names; those of an array have none that anybody knows.
+
+    Examples
+    --------
+    >>> table = pl.DataFrame({"amount": [10, 99, 12], "shop": ["a", "b", "a"], "fraud": [0, 1, -1]})
+    >>> payments = from_table(table, label="fraud")
+    >>> payments.counts(), payments.n_checked, payments.kinds()
+    ({'unlabelled': 1, '1': 1}, 1, {'number': ['amount'], 'text': ['shop']})
+    >>> with payments.located():  # errors about a cell name its place in the file
+    ...     payments.y.tolist()
+    [0, 1, -1]
     """
 
     features: pl.DataFrame = field(repr=False)
@@ -71,11 +89,13 @@ class LabelledTable:
     words: Words | None = field(default=None, repr=False)
     labels: Labels | None = field(default=None, repr=False)
     meanings: Mapping[str, Column] = field(default_factory=dict, repr=False)
+    missing: tuple[str, ...] = field(default=MISSING, repr=False)
     positions: NDArray[np.int64] | None = field(default=None, repr=False)
     n_rows: int | None = None
     n_normal: int | None = None
     extremes: pl.DataFrame | None = field(default=None, repr=False)
     bad: pl.DataFrame | None = field(default=None, repr=False)
+    named: bool = field(default=True, repr=False)
 
     def located(self) -> AbstractContextManager[None]:
         """Add the position in the file to errors about a cell."""
@@ -94,7 +114,18 @@ class LabelledTable:
         return int((self.y < 0).sum()) if self.n_normal is None else self.n_normal
 
     def with_rows(self, done: Usable[Any]) -> LabelledTable:
-        """Return the table with the rows and values that a step could use, and those that it could not."""
+        """Return the table with the rows and values that a step could use, and those that it could not.
+
+        Examples
+        --------
+        >>> import io
+        >>> from dplan.tables.bad_cells import without_bad_cells
+        >>> file = io.BytesIO(pl.DataFrame({"amount": [10, 99], "fraud": [0, 1]}).write_csv().encode())
+        >>> payments = from_table(file, label="fraud")
+        >>> done = without_bad_cells(payments.features, lambda rows: rows.height, "skip")
+        >>> payments.with_rows(done).y.tolist()
+        [0, 1]
+        """
         assert self.positions is not None  # it comes from a file
         bad, positions = done.bad, self.positions
         if bad.height:
@@ -104,7 +135,7 @@ class LabelledTable:
             self,
             features=done.rows,
             y=self.y[done.kept],
-            ids=self.ids[done.kept],
+            ids=self.ids[done.kept] if self.ids.width else self.ids,
             positions=positions[done.kept],
             bad=bad,
         )
@@ -119,7 +150,7 @@ class LabelledTable:
 
 def from_table(
     table: Input | str | Path | BinaryIO | pl.DataFrame | Any,
-    label: str,
+    label: str | Sequence[str],
     *,
     anomaly: Sequence[object] | None = None,
     normal: Sequence[object] | None = None,
@@ -130,7 +161,7 @@ def from_table(
     drop: str | Sequence[str] = (),
     missing: Sequence[str] = MISSING,
     text: Collection[str] = (),
-    columns: Given | None = None,
+    columns: Mapping[str, str | Mapping[str, Any]] | None = None,
     encoding: str = AUTO,
     kind: str | None = None,
     query: str | None = None,
@@ -150,7 +181,8 @@ def from_table(
         A file, a folder or a glob pattern, as in `read_table`; a polars or pandas frame, or an Arrow table.
     label : str
         The label column. Without `anomaly`, `normal` and `unlabelled` it must contain 0 or missing values for
-        unlabelled rows, 1, 2, … for known anomalies and -1 for checked normal rows, or false and true.
+        unlabelled rows, 1, 2, … for known anomalies and -1 for checked normal rows, false and true, or yes and no.
+        Several columns, one per class, each of 0 and 1 or yes and no: a row is of the class of the first that marks it.
     anomaly : sequence, optional
         Values of the label column that mark known anomalies, one class each. All other values are unlabelled,
         unless `unlabelled` is given too: then each value must be given.
@@ -169,12 +201,12 @@ def from_table(
     drop : str or sequence of str
         Columns to ignore.
     missing : sequence of str
-        Text in a CSV or TSV file that means a missing value.
+        Text that means a missing value; in a frame or a file with types, only in columns that are not text.
     text : collection of str
-        Columns of a file to read as text even if they contain numbers, such as codes.
+        Columns to read as text even if they contain numbers, such as codes.
     columns : mapping, optional
-        How to understand columns of a file, if the decision from their values is wrong: column → ``{"kind": …}``, with
-        the options of ``dplan fit --column``.
+        How to understand columns, if the decision from their values is wrong: column → what follows the name in ``dplan
+        fit --column``, such as ``"number,decimal=comma"``.
     encoding, kind, query, sheet
         How a file is read, as in `read_table`; an `Input` has these already.
     sample : int, optional
@@ -199,35 +231,39 @@ def from_table(
     >>> payments.features.columns, payments.y.tolist(), payments.classes
     (['amount'], [1, 0, 0], ('unlabelled', 'fraud'))
     """
-    ids, dropped = _names(id), _names(drop)
+    ids, dropped, several = _names(id), _names(drop), _names(label)
+    label = JOINED.join(several)
     name = "the table"
+    if len(several) > 1 and not partial and (words or anomaly or normal or unlabelled):
+        raise ValueError("what values mean can be given for one label column, not for several")
     words = words or Words.of(anomaly, normal, unlabelled)
-    more: dict[str, Any] = {}
+    given = {**as_text(text), **as_given(columns)}
+    # Labels can have any form, and an id such as 007 must be preserved.
+    aside = {*several, *ids, *dropped}
     if isinstance(table, str | Path | list) or _is_stream(table):
         table = Input(cast(Any, table), kind or "", encoding, tuple(missing), sheet, query)
     if isinstance(table, Input):
         table = table.readable_twice()
         name = table.name
-        # Labels can have any form, and an id such as 007 must be preserved.
-        aside = {label, *ids, *dropped}
 
         def groups(rows: pl.DataFrame) -> NDArray[np.int64]:
-            _check_there(name, label, rows.columns)
-            known = words or NUMBERS
+            rows = _with_one_label(name, rows, several)
+            known = words or (NUMBERS if len(several) == 1 else Words(several, ("normal",)))
             return known.marks(rows[label], unknown=int(known.anomaly is None or bool(known.built_in)))
 
         drawn = read_sample(
             table, groups,
-            given={**as_text(text), **(columns or {})}, aside=aside, n_rows=sample, seed=seed,
+            given=given, aside=aside, n_rows=sample, seed=seed,
             on_error=on_error,
         )  # fmt: skip
         frame = drawn.rows
         used = {name: meaning for name, meaning in drawn.meanings.items() if name not in aside}
-        more = {
+        more: dict[str, Any] = {
             "input": table,
             "positions": drawn.positions,
             "bad": drawn.bad,
             "meanings": used,
+            "missing": table.missing,
         }
         if drawn.extremes is not None:
             more |= {
@@ -236,16 +272,17 @@ def from_table(
                 "extremes": drawn.extremes,
             }
     else:
-        frame = as_frame(table)
+        frame, meanings = understood(as_frame(table), given, missing, aside)
+        more = {"meanings": meanings, "missing": tuple(missing)}
     if frame.height == 0:
         raise ValueError(f"{name} has no rows")
     if partial and not set(ids) <= set(frame.columns):
         ids = ()  # rows are then recognised by their values
-    for column in (label, *ids, *dropped, *text, *(columns or ())):
+    for column in (*several, *ids, *dropped, *given):
         _check_there(name, column, frame.columns)
-    if label in ids:
-        raise ValueError(f"column {label!r} cannot be the label and an id")
-    features = frame.drop({label, *ids, *dropped})
+    if twice := set(several) & set(ids):
+        raise ValueError(f"column {min(twice)!r} cannot be the label and an id")
+    features = frame.drop({*several, *ids, *dropped})
     if features.width == 0:
         raise ValueError(
             f"{name} has no feature columns left after removing the label, ids and dropped columns"
@@ -254,8 +291,34 @@ def from_table(
         type_of(series)  # rejects unsupported types such as lists
     found_labels = LabelledTable(features, np.empty(0, dtype=np.int64), (), frame.select(ids), label, **more)
     with found_labels.located():
+        frame = _with_one_label(name, frame, several)
+        if len(several) > 1 and words is None:
+            present = frame[label].unique().to_list()
+            marked = [one for one in several if one in present]
+            words = Words(tuple(marked or several), ("normal",) if "normal" in present else None)
         labels = read(frame[label], words, partial=partial)
     return replace(found_labels, y=labels.y, classes=labels.classes, words=words, labels=labels)
+
+
+def _with_one_label(name: str, frame: pl.DataFrame, several: Sequence[str]) -> pl.DataFrame:
+    """Return the table with one label column, made from several if need be."""
+    for column in several:
+        _check_there(name, column, frame.columns)
+    return frame if len(several) == 1 else frame.with_columns(combined(frame, several))
+
+
+def understood(
+    frame: pl.DataFrame, given: Given, missing: Sequence[str], aside: Collection[str] = ()
+) -> tuple[pl.DataFrame, dict[str, Column]]:
+    """Return a frame with its text read, and what its columns mean; what is doubtful is a warning."""
+    for column in given:
+        _check_there("the table", column, frame.columns)
+    found, meanings = understand_frame(frame, given, missing, aside=aside)
+    used = {name: meaning for name, meaning in meanings.items() if name not in aside}
+    for name, meaning in used.items():
+        if not meaning.sure:
+            warnings.warn(f"column {shown(name)}: {meaning.why} (overrule with columns=…)", stacklevel=3)
+    return found, used
 
 
 def _is_stream(table: object) -> bool:

@@ -15,12 +15,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan._kernels.perceptron import Floats
+from dplan.arrays import Float32s
+from dplan.columns.flags import is_flag, read_flags
+from dplan.detectors._checks import warn_of_many_anomalies
 from dplan.exceptions import CellError
 from dplan.tables.words import Words, as_texts, listed, place
 from dplan.text import shown
 
-__all__ = ["Judged", "LabelReader", "Labels", "read"]
+__all__ = ["JOINED", "Judged", "LabelReader", "Labels", "combined", "read"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,14 +79,23 @@ class Judged:
         Whether rows with the same key are certainly the same, or only have the same values.
     names : list of str
         What to call each row, if known.
+    bad : polars.DataFrame, optional
+        Rows that were left out, because their cells cannot be used.
+
+    Examples
+    --------
+    >>> judged = Judged(np.ones((2, 1), dtype=np.float32), np.array([1, -1]), ("unlabelled", "fraud"), ["a", "b"])
+    >>> [judged.classes[k] if k > 0 else "normal" for k in judged.y]
+    ['fraud', 'normal']
     """
 
-    rows: Floats
+    rows: Float32s
     y: NDArray[np.int64]
     classes: tuple[str, ...]
     keys: list[str]
     identified: bool = True
     names: Sequence[str] = ()
+    bad: pl.DataFrame | None = None
 
 
 class LabelReader:
@@ -194,8 +205,8 @@ def read(labels: pl.Series, words: Words | None, *, partial: bool = False) -> La
     >>> found.matches()
     "'fraud' matched 2 rows ('fraud' 1, 'Fraud' 1); 'OK' matched 1 row ('ok' 1)"
     """
-    if words is None or (words.numbered and _are_numbers(labels)):
-        y, classes = _numbered(labels)
+    if words is None or (words.numbered and not words.are_answers and _are_numbers(labels)):
+        y, classes = _numbered(_without_words(labels))
         return Labels(_checked(labels, y, partial), classes)
     reader = LabelReader(labels.name, words)
     y = reader.read(labels)
@@ -239,7 +250,47 @@ def _check_given(
                 raise ValueError(f"label column {column!r} has no {name} value {value!r}; {hint}")
 
 
+JOINED = " + "  # between the names of several label columns
+
+
+def combined(table: pl.DataFrame, names: Sequence[str]) -> pl.Series:
+    """Return several label columns, one per class, as one: the name of the first that marks a row, or "normal".
+
+    Examples
+    --------
+    >>> table = pl.DataFrame({"leak": [1, 0, 0], "noise": ["yes", "no", "yes"]})
+    >>> combined(table, ["leak", "noise"]).to_list()
+    ['leak', None, 'noise']
+    """
+    found = np.full(table.height, None, dtype=object)
+    for name in reversed(names):
+        try:
+            y, classes = _numbered(_without_words(table[name]))
+        except CellError:
+            raise
+        except ValueError as error:
+            what = str(error).partition(";")[0]
+            raise ValueError(
+                f"{what}; of several label columns, each must be 0 and 1, or yes and no"
+            ) from None
+        if len(classes) > 2:
+            raise ValueError(f"label column {name!r} has several classes; use it as the only label column")
+        found[(y < 0) & (found == None)] = "normal"  # noqa: E711  # of each element
+        found[y > 0] = name
+    return pl.Series(JOINED.join(names), found.tolist(), dtype=pl.String)
+
+
+def _without_words(labels: pl.Series) -> pl.Series:
+    """Return yes and no, in several languages, as 1 and 0; other labels as they are."""
+    if labels.dtype != pl.String:
+        return labels
+    texts = as_texts(labels)
+    distinct = texts.drop_nulls().unique().to_list()
+    return read_flags(texts).cast(pl.Int64) if distinct and all(map(is_flag, distinct)) else labels
+
+
 def _are_numbers(labels: pl.Series) -> bool:
+    labels = _without_words(labels)
     if labels.dtype != pl.String:
         return True
     texts = labels.str.strip_chars().str.to_lowercase().replace({"false": "0", "true": "1", "": None})
@@ -288,4 +339,7 @@ def _checked(labels: pl.Series, y: NDArray[np.int64], partial: bool) -> NDArray[
         raise ValueError(
             f"label column {labels.name!r} marks every row as an anomaly; unlabelled rows are required"
         )
+    if not partial:
+        advice = "Say which value marks anomalies (--anomaly=-1, in Python anomaly=[-1])"
+        warn_of_many_anomalies(y, f"label column {shown(labels.name)}", advice, stacklevel=4)
     return y

@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan._kernels import perceptron
+from dplan._kernels.scaling import rank_step
 from dplan._kernels.trees import Trees
 from dplan.columns.column import Column
 from dplan.columns.records import scaled_in_onnx
 from dplan.detectors._base import Detector
+from dplan.exceptions import needs
 from dplan.persistence.atomic import atomic_write
 from dplan.tables.model import TableModel
 
@@ -38,12 +40,23 @@ def export_onnx(model: TableModel, path: str | Path) -> None:
         A model of any detector except REPEN.
     path : path
         The file to write.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import polars as pl
+    >>> import dplan
+    >>> table = pl.DataFrame({"amount": [*range(100), 900, 950], "fraud": [0] * 100 + [1, 1]})
+    >>> own = dplan.tables.from_table(table, label="fraud")
+    >>> model = dplan.tables.fit_table(own, dplan.LogisticBaseline())
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     export_onnx(model, f"{folder}/model.onnx")
     """
     try:
         import onnx
         from onnx import TensorProto, helper
     except ModuleNotFoundError as error:
-        raise ImportError("exporting needs ONNX; run  pip install 'dplan-ad[onnx]'") from error
+        raise needs("exporting to ONNX", "onnx") from error
     graph = Graph()
     columns = [column for column in model.preparation.columns_ if column.is_used]
     names = {tensor: [c.name for c in columns if c.tensor == tensor] for tensor in ("numbers", "texts")}
@@ -115,14 +128,21 @@ class Graph:
         sums = self.add("TreeEnsembleRegressor", self.wide(rows), domain=_TREES, **attributes)
         return self.wide(self.add("Squeeze", sums, self.second_axis()))
 
-    def spread_out(self, quantiles: NDArray[np.float32], step: float, rows: str) -> str:
-        """Add the rank of each value to it: a step for each quantile below it, and for each that is not above it."""
+    def with_ranks(
+        self, quantiles: NDArray[np.float32], rows: str, value_weight: float, rank_weight: float
+    ) -> str:
+        """Add a weighted sum of each value and its rank, as `dplan._kernels.scaling.with_ranks` does."""
         values, every = self.add("Unsqueeze", rows, self.second_axis()), self.constant(quantiles[None])
         found = [
             self.add("Cast", self.add(how, values, every), to=1) for how in ("Greater", "GreaterOrEqual")
         ]
         counts = self.add("ReduceSum", self.add("Sum", *found), self.second_axis(), keepdims=0)
-        return self.add("Add", rows, self.add("Mul", counts, self.constant(np.array(step, dtype=np.float32))))
+        weights = np.array([value_weight, rank_step(quantiles, rank_weight)], dtype=np.float32)
+        parts = [
+            self.add("Mul", part, self.constant(weight))
+            for part, weight in zip((rows, counts), weights, strict=True)
+        ]
+        return self.add("Add", *parts)
 
     def nearest(self, neighbours: NDArray[np.float32], rows: str) -> str:
         """Add the mean distance to the nearest row of each sample: x² - 2 x·z + z², which is inaccurate in float32."""
@@ -233,9 +253,12 @@ def _column(graph: Graph, table: str, j: int) -> str:
 
 def _score(graph: Graph, detector: Detector, features: str) -> str:
     """Scale features as the detector does, and score them."""
+    low, inverse, quantiles, rank_share = detector._scaling
     halved = graph.add("Mul", graph.wide(features), graph.constant(np.array(0.5)))
-    centred = graph.add("Sub", halved, graph.constant(detector.column_low_))
-    rows = graph.add("Cast", graph.add("Mul", centred, graph.constant(detector.column_inverse_)), to=1)
+    centred = graph.add("Sub", halved, graph.constant(low))
+    rows = graph.add("Cast", graph.add("Mul", centred, graph.constant(inverse)), to=1)
+    if quantiles is not None:
+        rows = graph.with_ranks(quantiles, rows, 1 - rank_share, rank_share)
     terms: list[str] = []
     for term in detector._terms():
         values = term.to_onnx(graph, rows)

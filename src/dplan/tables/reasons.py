@@ -6,13 +6,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+import polars as pl
+
 from dplan.columns.formatting import format_share
 from dplan.text import shortened
 
-__all__ = ["ColumnName", "Like", "Reason", "joined"]
+__all__ = ["MOST_REASONS", "ColumnName", "Like", "Reason", "columns_of_reasons", "joined"]
 
 Why = Literal["missing", "unseen", "unusual", "known", "combination", "like", "common"]
 
+MOST_REASONS = 3  # for a row, unless a caller asks for others
+
+_BETWEEN = " | "
 _MAX_NAME = 100  # characters of a column's name
 _FEW = 20  # known anomalies, of which a number and not a percentage is given
 
@@ -73,6 +78,8 @@ class Reason:
     >>> shares = {"known": "known fraud", "n_known": 50, "known_share": 1.0, "rest_share": 0.2}
     >>> Reason("a", "80", "known", "0–90", "≥ 80", **shares).text()
     '`a` = 80; ≥ 80: 100 % of known fraud, 20 % of the rest'
+    >>> reason.pieces()
+    ['amount', ' = 920; ', 'typical 5–94']
     """
 
     column: str
@@ -159,7 +166,25 @@ def joined(reasons: Iterable[Reason]) -> str:
     >>> joined([Reason("a", "9", "unusual", "1–2"), Reason("b", "", "missing", "'x' (90 %)")])
     "`a` = 9; typical 1–2 | `b` is missing; typical 'x' (90 %)"
     """
-    return " | ".join(reason.text() for reason in reasons)
+    return _BETWEEN.join(reason.text() for reason in reasons)
+
+
+def columns_of_reasons(texts: pl.Expr, *, apart: bool, n: int = MOST_REASONS) -> dict[str, pl.Expr]:
+    """Return the columns of an output that show reasons, given a column of lists of texts.
+
+    They are one column with all reasons or, for people who filter and sort, a column for each.
+
+    Examples
+    --------
+    >>> rows = pl.DataFrame({"texts": [["`a` is missing", "`b` = 9"], None]})
+    >>> rows.select(**columns_of_reasons(pl.col("texts"), apart=False)).rows()
+    [('`a` is missing | `b` = 9',), ('',)]
+    >>> rows.select(**columns_of_reasons(pl.col("texts"), apart=True)).rows()
+    [('`a` is missing', '`b` = 9', None), (None, None, None)]
+    """
+    if not apart:
+        return {"reasons": texts.list.join(_BETWEEN).fill_null("")}
+    return {f"reason_{i + 1}": texts.list.get(i, null_on_oob=True) for i in range(n)}
 
 
 def _as_text(pieces: Iterable[str]) -> str:

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from dplan._kernels.perceptron import Floats
+from dplan.arrays import Float32s
 
-__all__ = ["Key", "digest_of", "feature_keys", "find", "keys_of", "row_ids", "row_keys"]
+__all__ = ["Key", "as_written", "digest_of", "feature_keys", "find", "keys_of", "row_ids", "row_keys"]
 
 
 class Key(NamedTuple):
@@ -63,9 +63,9 @@ def find(
     if not ids:
         numbers = (int(row[0]) - 1 - first for row in fitting if row[0].isdecimal())
         return sorted(number for number in numbers if 0 <= number < table.height)
-    looked_for = set(_all_as_written(fitting))
+    looked_for = set(as_written(fitting))
     near = _as_written(table[ids[0]]).is_in(list({row[0] for row in looked_for})).arg_true().to_list()
-    found = _all_as_written(row_ids(table[near], ids, near))
+    found = as_written(row_ids(table[near], ids, near))
     return [place for place, row in zip(near, found, strict=True) if row in looked_for]
 
 
@@ -95,9 +95,9 @@ def keys_of(
     if not others:
         return keys
     written: dict[tuple[str, ...], list[Key]] = {}
-    for row, other in zip(_all_as_written([other.ids for other in others]), others, strict=True):
+    for row, other in zip(as_written([other.ids for other in others]), others, strict=True):
         written.setdefault(row, []).append(other)
-    for place, row in enumerate(_all_as_written(rows)):
+    for place, row in enumerate(as_written(rows)):
         for other in () if keys[place] in earlier else written.get(row, ()):
             spelled = dict(zip(ids, other.ids, strict=True))
             cells = [spelled.get(name, cell) for name, cell in zip(names, values[place], strict=True)]
@@ -106,7 +106,7 @@ def keys_of(
     return keys
 
 
-def row_keys(ids: pl.DataFrame, prepared: Floats) -> list[str]:
+def row_keys(ids: pl.DataFrame, prepared: Float32s) -> list[str]:
     """Return what identifies rows in a model: a digest of their ids or, if they have none, of their prepared features.
 
     Texts are compared without surrounding blanks, and whole numbers without leading zeros and decimals, because
@@ -128,7 +128,7 @@ def row_keys(ids: pl.DataFrame, prepared: Floats) -> list[str]:
     ]
 
 
-def feature_keys(prepared: Floats) -> list[str]:
+def feature_keys(prepared: Float32s) -> list[str]:
     """Return a digest of each row's prepared features, the same for equal rows."""
     return [digest_of(row.tobytes()) for row in prepared]
 
@@ -147,6 +147,7 @@ def _as_written(ids: pl.Series) -> pl.Series:
     return cells.str.replace(r"^0*(\d+)(?:[.,]0+)?$", "$1")
 
 
-def _all_as_written(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def as_written(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return ids without what spreadsheets change: surrounding blanks, leading zeros and decimals of whole numbers."""
     columns = (_as_written(pl.Series(cells, dtype=pl.String)).to_list() for cells in zip(*rows, strict=True))
     return list(zip(*columns, strict=True))

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 
+from dplan.persistence.claim import check_files
 from dplan.tables.decoding import uncompressed_name
+from dplan.tables.workbooks import WORKBOOKS
 
-__all__ = ["common_format", "files_of", "format_of_file"]
+__all__ = ["check_not_among", "common_format", "files_of", "format_of_file"]
 
 _FORMATS = {
     **dict.fromkeys((".csv", ".tsv", ".txt"), "csv"),
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "jsonl"),
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
     **dict.fromkeys((".arrow", ".feather", ".ipc"), "arrow"),
-    ".xlsx": "excel",
+    **dict.fromkeys(WORKBOOKS, "excel"),
     **dict.fromkeys((".db", ".sqlite", ".sqlite3", ".duckdb"), "database"),
 }
 _COMPRESSIBLE = ("csv", "jsonl")
 _DUCKDB_MARK = 8, b"DUCK"  # where DuckDB files have their name
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 _NOT_IN_FOLDERS = (".txt", ".json")  # notes and settings, more often than tables
 
 
@@ -35,7 +39,7 @@ def format_of_file(path: Path) -> str:
     if found is None:
         raise ValueError(
             f"{path.name}: unsupported file type; use .csv, .tsv, .txt or .jsonl (each also with .gz or .zst), "
-            ".parquet, .arrow, .feather, .xlsx, or a SQLite or DuckDB file"
+            ".parquet, .arrow, .feather, .xlsx, .xls, .ods, or a SQLite or DuckDB file"
         )
     return _format_of_database(path) if found == "database" else found
 
@@ -62,6 +66,7 @@ def files_of(source: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
         return tuple(map(Path, source))
     path = Path(source)
     if path.is_file():
+        check_content(path)
         return (path,)
     if path.is_dir():
         found = sorted(file for file in path.iterdir() if _in_folder(file))
@@ -80,6 +85,13 @@ def files_of(source: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
     return tuple(found)
 
 
+def check_content(path: Path) -> None:
+    """Raise an error if a file only stands for another one."""
+    with path.open("rb") as file:
+        if file.read(len(_LFS_POINTER)) == _LFS_POINTER:
+            raise ValueError(f"{path.name} is a Git LFS pointer, not the data; run  git lfs pull")
+
+
 def _in_folder(path: Path) -> bool:
     """Return whether a file of a folder is one of its tables, and not a note, a marker or a database."""
     suffix = _suffix(path)
@@ -93,3 +105,13 @@ def common_format(name: str, files: Sequence[Path]) -> str:
     if len(formats) > 1:
         raise ValueError(f"{name} have several formats: {', '.join(formats)}")
     return formats[0]
+
+
+def check_not_among(source: str | Path, output: Path) -> None:
+    """Raise an error if an output is in a folder or matches a pattern, or the next run would read it."""
+    if Path(source).is_dir():
+        check_files([source], [output])
+    elif fnmatch(str(output.absolute()), str(Path(source).absolute())):
+        raise ValueError(
+            f"{output} matches the input pattern {source}, so the next run would read it; choose another output"
+        )

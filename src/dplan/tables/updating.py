@@ -2,56 +2,111 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dplan._kernels.perceptron import Floats
+from dplan.arrays import Float32s
 from dplan.detectors._base import Detector
 from dplan.detectors._registry import list_detectors
+from dplan.persistence.previous import exchange, previous, replace_keeping
+from dplan.tables.comparing import Comparison, Verdicts, compare
 from dplan.tables.fitting import assemble, row_name
 from dplan.tables.labelled import LabelledTable
 from dplan.tables.labels import Judged
 from dplan.tables.model import TableModel
 from dplan.tables.row_keys import feature_keys, row_keys
 
-__all__ = ["Change", "changes", "trained_with", "update_model"]
-
-_HELD_OUT_SHARE = 0.3
-_FEWEST_TO_HOLD_OUT = 10  # verdicts; with fewer, the changes are those of the verdicts themselves
+__all__ = ["Update", "replace_model", "trained_with", "undo_update", "update_if_better", "update_model"]
 
 
-@dataclass(frozen=True)
-class Change:
-    """How alerts for rows with verdicts change from one model to the next.
+@dataclass(frozen=True, eq=False)
+class Update:
+    """What became of an update.
 
     Attributes
     ----------
-    held_out : bool
-        Whether the verdicts were held out, or learned.
-    finds, found_before, found_after : int
-        Rows that are anomalies, and how many of them were and are alerts.
-    normal, false_before, false_after : int
-        Rows that are normal, and how many of them were and are alerts.
+    model : TableModel
+        The model to use from now on. It remembers the new verdicts in any case.
+    is_new : bool
+        Whether its ranking is the new one, or still the old one.
+    comparison : Comparison or None
+        How the two rankings compare; None if there were too few known anomalies, or if that was not asked for.
+
+    Examples
+    --------
+    >>> update = Update(model=None, is_new=True, comparison=None)  # as `update_if_better` returns it
+    >>> update.is_new
+    True
     """
 
-    held_out: bool
-    finds: int
-    found_before: int
-    found_after: int
-    normal: int
-    false_before: int
-    false_after: int
+    model: TableModel
+    is_new: bool
+    comparison: Comparison | None
 
-    @property
-    def precision(self) -> tuple[float, float]:
-        """Share of anomalies among the alerts, before and after; NaN without alerts."""
-        pairs = ((self.found_before, self.false_before), (self.found_after, self.false_after))
-        before, after = (found / (found + wrong) if found + wrong else np.nan for found, wrong in pairs)
-        return before, after
+
+def update_if_better(
+    model: TableModel,
+    table: LabelledTable | Judged,
+    *,
+    seed: int = 0,
+    force: bool = False,
+    stage: Callable[[str], None] | None = None,
+) -> Update:
+    """Train a model further, like `update_model`, but keep its ranking if the new one is worse.
+
+    The two rankings are compared on verdicts that neither has learned from: half of the new and earlier verdicts are
+    held out, then the other half, and each time the detector is trained with and without the new verdicts. The new
+    ranking is taken unless it is worse by more than chance explains. Even if the old ranking is kept, the model
+    remembers the new verdicts, and the next update learns from them too.
+
+    Parameters
+    ----------
+    model, table, seed
+        As in `update_model`.
+    force : bool, default=False
+        Take the new ranking even if it is worse.
+    stage : callable, optional
+        Called with the name of each stage as it begins: "training", "comparing".
+
+    Returns
+    -------
+    Update
+        The model, whether it ranks in a new way, and the comparison.
+
+    Examples
+    --------
+    >>> import numpy as np, polars as pl
+    >>> from dplan import DPLAN
+    >>> from dplan.tables import fit_table, from_table, update_if_better
+    >>> amount = pl.Series("amount", np.random.default_rng(0).gamma(2, size=500))
+    >>> known = (amount > 5) & (pl.int_range(500, eager=True) % 2 == 0)
+    >>> rows = pl.DataFrame([amount, known.cast(pl.Int64).alias("fraud")])
+    >>> quick = DPLAN(n_steps=600, warmup_steps=200, subsample_size=50, n_trees=10, random_state=0)
+    >>> model = fit_table(from_table(rows, label="fraud"), quick, estimate=False)
+    >>> new = pl.DataFrame({"amount": [7.0, 1.5, 2.5], "fraud": [1, -1, -1]})
+    >>> update = update_if_better(model, from_table(new, label="fraud", partial=True))
+    >>> update.model.summary.checked_normal
+    2
+    """
+    begin = stage or (lambda name: None)
+    begin("training")
+    new = as_verdicts(model, table)
+    updated = update_model(model, new, seed=seed)
+    begin("comparing")
+    codes, _ = _codes(model, new)
+    merged = _merge(model, new, codes)
+    learned = Verdicts(merged.rows, merged.y, merged.keys)
+    comparison = compare(_remembered(model), learned, model.detector, seed=seed)
+    if force or comparison is None or not comparison.is_worse:
+        return Update(_noted(updated, comparison, ranking="new"), True, comparison)
+    kept = replace(updated, detector=model.detector)
+    kept = replace(kept, summary=replace(updated.summary, estimate=model.summary.estimate))
+    return Update(_noted(kept, comparison, ranking="old"), False, comparison)
 
 
 def update_model(model: TableModel, table: LabelledTable | Judged, *, seed: int = 0) -> TableModel:
@@ -74,6 +129,18 @@ def update_model(model: TableModel, table: LabelledTable | Judged, *, seed: int 
     -------
     TableModel
         The updated model; the old one is not changed.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from dplan import DPLAN
+    >>> from dplan.tables import fit_table, from_table
+    >>> rows = pl.DataFrame({"amount": [*range(200), 900, 950], "fraud": [0] * 200 + [1, 1]})
+    >>> quick = DPLAN(n_steps=300, warmup_steps=100, subsample_size=50, n_trees=10, random_state=0)
+    >>> model = fit_table(from_table(rows, label="fraud"), quick, estimate=False)
+    >>> new = pl.DataFrame({"amount": [920, 15], "fraud": [1, -1]})
+    >>> update_model(model, from_table(new, label="fraud", partial=True)).summary.labels["1"]
+    3
     """
     if not hasattr(model.detector, "partial_fit"):
         able = [entry.name for entry in list_detectors() if hasattr(entry.detector, "partial_fit")]
@@ -100,9 +167,7 @@ def trained_with(model: TableModel, new: Judged, detector: Any, *, seed: int = 0
     seed : int, default=0
         Seed for the choice of the rows stored in the model.
     """
-    started = time.perf_counter()
-    names = list(dict.fromkeys([*model.summary.labels, *new.classes[1:]]))
-    codes = np.array([0, *(names.index(name) for name in new.classes[1:]), -1])[new.y]  # -1 is the last
+    codes, names = _codes(model, new)
     merged = _merge(model, new, codes)
     getattr(detector, "partial_fit", detector.fit)(merged.rows, merged.y)
     new_names = dict(zip(new.keys, new.names, strict=False))
@@ -112,7 +177,6 @@ def trained_with(model: TableModel, new: Judged, detector: Any, *, seed: int = 0
         "labels": {name: int((codes == k).sum()) for k, name in enumerate(names)},
         "checked_normal": int((codes < 0).sum()),
         "slips": [new_names[key] for key in slips if key in new_names],
-        "seconds": round(time.perf_counter() - started, 3),
     }
     old, sizes = model.summary, merged.sizes
     summary = replace(
@@ -138,42 +202,47 @@ def trained_with(model: TableModel, new: Judged, detector: Any, *, seed: int = 0
     )
 
 
-def changes(
-    model: TableModel, table: LabelledTable | Judged, updated: TableModel, *, seed: int = 0
-) -> Change:
-    """Return what an update changes for rows with verdicts: on held-out ones if there are at least ten.
+def replace_model(path: str | Path, old: TableModel, new: TableModel) -> None:
+    """Replace a model file by an update of it, such that `undo_update` brings the old one back."""
+    replace_keeping(path, _noted(new, previous=old.digest).to_bytes())
+
+
+def undo_update(path: str | Path) -> TableModel:
+    """Undo the last update of a model file; called again, redo it.
+
+    ``dplan update`` keeps the file that it replaces, with ``.previous`` after its name. The two are exchanged.
 
     Parameters
     ----------
-    model, table, updated
-        The old model, the new rows, and the model after `update_model`.
-    seed : int, default=0
-        Seed of the choice of held-out rows and of the training without them.
+    path : path
+        A model file.
+
+    Returns
+    -------
+    TableModel
+        The model that the file contains now.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to undo: the file was not replaced by an update, or by something else since then.
+
+    Examples
+    --------
+    >>> undo_update("never-updated.dplan")
+    Traceback (most recent call last):
+        ...
+    ValueError: there is no update to undo: ...never-updated.dplan.previous does not exist
     """
-    new = as_verdicts(model, table)
-    judged = np.flatnonzero(new.y)
-    held_out = len(judged) >= _FEWEST_TO_HOLD_OUT
-    if held_out:
-        rng = np.random.default_rng(seed)
-        parts = [rng.permutation(judged[(new.y[judged] > 0) == kind]) for kind in (True, False)]
-        judged = np.sort(np.concatenate([part[: round(_HELD_OUT_SHARE * len(part))] for part in parts]))
-        learned = np.setdiff1d(np.arange(len(new.y)), judged)
-        # A row that appears twice must not be learned through its other appearance.
-        keys = {new.keys[row] for row in judged}
-        learned = np.array([row for row in learned if new.keys[row] not in keys], dtype=np.int64)
-        some = replace(new, rows=new.rows[learned], y=new.y[learned], keys=[new.keys[i] for i in learned])
-        updated = update_model(model, some, seed=seed)
-    rows, anomalous = new.rows[judged], new.y[judged] > 0
-    before, after = (m.is_alert(m.scores_of(rows)) for m in (model, updated))
-    return Change(
-        held_out,
-        int(anomalous.sum()),
-        int(before[anomalous].sum()),
-        int(after[anomalous].sum()),
-        int((~anomalous).sum()),
-        int(before[~anomalous].sum()),
-        int(after[~anomalous].sum()),
-    )
+    kept = previous(path)
+    if not kept.exists():
+        raise ValueError(f"there is no update to undo: {kept} does not exist")
+    now, other = TableModel.load(path), TableModel.load(kept)
+    # Which of the two was made from the other one.
+    if not any(_last(one).get("previous") == before.digest for one, before in ((now, other), (other, now))):
+        raise ValueError(f"there is no update to undo: {kept.name} is not what the last update replaced")
+    exchange(path)
+    return other
 
 
 def as_verdicts(model: TableModel, table: LabelledTable | Judged) -> Judged:
@@ -187,9 +256,38 @@ def as_verdicts(model: TableModel, table: LabelledTable | Judged) -> Judged:
     return Judged(rows, table.y, table.classes, row_keys(ids, rows), ids.width > 0, names)
 
 
+def _codes(model: TableModel, new: Judged) -> tuple[NDArray[np.int64], list[str]]:
+    """Return the labels of new rows among the classes that the model will have, and these."""
+    names = list(dict.fromkeys([*model.summary.labels, *new.classes[1:]]))
+    return np.array([0, *(names.index(name) for name in new.classes[1:]), -1])[new.y], names  # -1 is the last
+
+
+def _remembered(model: TableModel) -> Verdicts:
+    """Return the rows that a model has stored: known anomalies, checked normal rows, background rows."""
+    checked = model.known_anomalies[:0] if model.checked_normal is None else model.checked_normal
+    labels = [model.known_classes, np.full(len(checked), -1), np.zeros(len(model.background))]
+    return Verdicts(
+        np.concatenate([model.known_anomalies, checked, model.background]),
+        np.concatenate(labels).astype(np.int64),
+        [*model.summary.verdict_keys, *[""] * len(model.background)],
+    )
+
+
+def _last(model: TableModel) -> Mapping[str, Any]:
+    """Return what a model says about its last update."""
+    return model.summary.updates[-1] if model.summary.updates else {}
+
+
+def _noted(model: TableModel, comparison: Comparison | None = None, **more: Any) -> TableModel:
+    """Return a model that says more about its last update."""
+    found = {} if comparison is None else {"compared": asdict(comparison)}
+    *earlier, last = model.summary.updates
+    return replace(model, summary=replace(model.summary, updates=(*earlier, {**last, **found, **more})))
+
+
 @dataclass(frozen=True, eq=False)
 class _Merged:
-    rows: Floats
+    rows: Float32s
     y: NDArray[np.int64]
     keys: list[str]
     sizes: dict[int, int]  # how many rows more or less there are with each label
@@ -198,10 +296,8 @@ class _Merged:
 
 def _merge(model: TableModel, new: Judged, codes: NDArray[np.int64]) -> _Merged:
     """Put together the rows that a model remembers and new rows; of verdicts on the same row, the last one wins."""
-    checked = model.known_anomalies[:0] if model.checked_normal is None else model.checked_normal
-    rows = np.concatenate([model.known_anomalies, checked])
-    labels = np.concatenate([model.known_classes, np.full(len(checked), -1, dtype=np.int64)])
-    keys = model.summary.verdict_keys
+    keys, remembered_rows = model.summary.verdict_keys, _remembered(model)
+    rows, labels = remembered_rows.rows[: len(keys)], remembered_rows.y[: len(keys)]
     last = {key: int(code) for key, code in zip(new.keys, codes, strict=True) if code}
     places = {key: place for place, key in enumerate(new.keys) if codes[place]}
     remembered = set(keys)

@@ -18,12 +18,14 @@ from dplan.text import shown
 __all__ = [
     "NUMBERS",
     "Words",
+    "answers",
     "as_text",
     "as_texts",
     "class_names",
     "described",
     "general_class",
     "has_verdict",
+    "is_reserved",
     "listed",
     "place",
     "says_nothing",
@@ -45,6 +47,17 @@ _ANSWERS = {
     **dict.fromkeys(("ok", "okay", "no", "n", "0", "false", "false alarm", "nein", "non"), "normal"),
 }
 _CODES = {"normal": -1, "unlabelled": 0, "unsure": 0}
+
+
+def answers(classes: Sequence[str], normal: Sequence[str] = ()) -> list[str]:
+    """Return what to offer a person who is asked about a row: the classes, her own word for normal, and "unsure".
+
+    Examples
+    --------
+    >>> answers(["fraud", "typing error"], ["ok", "fine"]), answers([])
+    (['fraud', 'typing error', 'ok', 'unsure'], ['anomaly', 'normal', 'unsure'])
+    """
+    return [*(classes or ["anomaly"]), *(normal or ["normal"])[:1], "unsure"]
 
 
 @dataclass(frozen=True)
@@ -87,6 +100,11 @@ class Words:
     def every(self) -> list[str]:
         """Return the words that were given or trained with."""
         return [*(self.anomaly or ()), *(self.normal or ()), *(self.unlabelled or ())]
+
+    @property
+    def are_answers(self) -> bool:
+        """Whether they are answers of a person who was asked about rows, so that 0 means normal."""
+        return self.built_in is _ANSWERS
 
     @cached_property
     def key(self) -> Callable[[str], str]:
@@ -218,6 +236,17 @@ def has_verdict(labels: pl.Series, model: Trained) -> NDArray[np.bool_]:
 def says_nothing(text: str) -> bool:
     """Return whether a label is one of the words for unlabelled rows, such as 0 and false, or empty."""
     return not text or _BUILT_IN.get(text.casefold()) == "unlabelled"
+
+
+def is_reserved(text: str) -> bool:
+    """Return whether a label has a meaning of its own, such as normal, yes and 1, so that it cannot name a class.
+
+    Examples
+    --------
+    >>> is_reserved("Normal"), is_reserved("7"), is_reserved("fraud")
+    (True, True, False)
+    """
+    return text.casefold() in _ANSWERS or re.fullmatch(r"[-+]?[\d.,]+", text) is not None
 
 
 def described(labels: Mapping[str, int], n_checked: int) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import shutil
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +15,12 @@ import polars as pl
 
 from dplan._version import __version__
 from dplan.persistence.atomic import replace_folder
-from dplan.persistence.claim import check_new, claimed
+from dplan.persistence.claim import check_files, check_new, claimed
+from dplan.persistence.previous import previous
 from dplan.tables.chunks import Conventions
 from dplan.tables.decoding import uncompressed_name
 from dplan.tables.input import Input
+from dplan.tables.workbook import check_workbooks, write_workbook
 
 __all__ = [
     "DIGITS",
@@ -39,9 +42,12 @@ _OUTPUTS = {
     **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
     **dict.fromkeys((".arrow", ".feather"), "arrow"),
+    ".tsv": "tsv",
+    ".xlsx": "excel",
 }
 
 _WRITTEN_BY = "dplan score"  # in the metadata of each Parquet file of an output folder, with the version
+_OURS = {"row", "score", "percentile", "alert"}  # columns of every other file
 
 # Spreadsheets ignore white space before a formula and treat full-width signs like ASCII ones.
 _FORMULA = r"^(?:[\t\r\n]|\s*[=+\-@＝＋－＠])"
@@ -56,8 +62,8 @@ class Output:
     ----------
     path : pathlib.Path or None
         The file or folder; None for standard output.
-    format : {"csv", "tsv", "jsonl", "parquet", "arrow", "folder"}
-        Format of a table; "folder" for one Parquet file per input file.
+    format : {"csv", "tsv", "jsonl", "parquet", "arrow", "excel", "folder"}
+        Format of a table; "folder" for one file per input file: CSV if all of these are text, otherwise Parquet.
     separator, decimal : str, optional
         Separator and decimal sign of a CSV; by default those of the input.
     overwrite : bool
@@ -90,6 +96,17 @@ class Output:
         """The file for the rows that were left out, beside the output."""
         return self.file.with_name(f"{self.file.stem or self.file.name}.errors.csv")
 
+    @property
+    def beside(self) -> list[Path]:
+        """What may be written beside the output: the errors file, and that of the run before."""
+        return [self.errors, previous(self.errors)]
+
+    @property
+    def parts(self) -> Path:
+        """The folder for what an interrupted run has scored, beside the output."""
+        target = Path(os.path.realpath(self.file))
+        return target.with_name(f".{target.name}.parts")
+
     def conventions(self, found: Conventions | None = None) -> Conventions:
         """Return how a text output is written: like the input, unless a separator or decimal sign is given."""
         like = found or Conventions()
@@ -97,16 +114,30 @@ class Output:
         return Conventions(self.separator or usual, self.decimal or like.decimal, like.mark)
 
     @contextmanager
-    def claimed(self, table: Input, *inputs: Path) -> Iterator[Path]:
-        """Claim the output of a table, before any work is done; yield it with symbolic links followed.
+    def claimed(self, table: Input, *inputs: Path, others: Iterable[Path] = ()) -> Iterator[Path]:
+        """Claim the output of a table and its errors file, before any work is done; yield it with links followed.
 
-        Neither the table nor the other inputs may be overwritten, and without `overwrite` nothing may be.
+        Neither the table nor the other inputs may be overwritten, and without `overwrite` nothing may be; a file that
+        has the name of the errors file but is not one is never overwritten. `others` has what else the run writes,
+        which must be other files.
         """
-        table.check_output(self.file)
-        every = [*inputs, *table.files()]
-        with claimed(self.file, every, folder=self.format == "folder", overwrite=self.overwrite) as target:
-            check_new(self.errors, self.overwrite)
+        for output in (self.file, self.errors):
+            table.check_output(output)
+        read = [*inputs, *table.files()]
+        check_files(read, [self.file, *self.beside, *others])
+        with claimed(self.file, beside=[self.errors], folder=self.format == "folder") as target:
+            self.check_new()
             yield target
+
+    def check_new(self) -> None:
+        """Raise an error if the output or its errors file exists and must not be replaced."""
+        for path in (self.file, self.errors):
+            check_new(path, self.overwrite)
+        if self.errors.exists() and not _is_errors_file(self.errors):
+            raise ValueError(
+                f"{self.errors} was not written by dplan, and this run may need the name for rows that it leaves out; "
+                "move the file, or choose another output"
+            )
 
 
 def format_of_output(path: Path) -> str:
@@ -121,16 +152,20 @@ def format_of_output(path: Path) -> str:
         raise ValueError(
             f"{path.name}: compressed text output is not supported; use .parquet, which is compressed"
         )
-    kind = "tsv" if path.suffix.lower() == ".tsv" else _OUTPUTS.get(path.suffix.lower())
+    kind = _OUTPUTS.get(path.suffix.lower())
     if kind is None:
         raise ValueError(
-            f"{path.name}: unsupported file type; name the output .csv, .tsv, .jsonl, .parquet or .arrow"
+            f"{path.name}: unsupported file type; name the output .csv, .tsv, .xlsx, .jsonl, .parquet or .arrow"
         )
+    if kind == "excel":
+        check_workbooks()
     return kind
 
 
 def check_types(table: pl.DataFrame, kind: str) -> None:
     """Raise an error if a column cannot be written in a format."""
+    if kind == "excel":  # what a spreadsheet cannot hold is written as text
+        return
     for column in table[:1]:
         try:
             write_rows(column.to_frame().lazy(), io.BytesIO(), kind)
@@ -154,6 +189,8 @@ def write_rows(
         rows.sink_ipc(target)
     elif kind == "jsonl":
         rows.sink_ndjson(target)
+    elif kind == "excel":
+        write_workbook(rows.collect(), target)
     else:
         neutralised(rows).sink_csv(
             target,
@@ -231,19 +268,33 @@ def part_name(path: Path) -> str:
     return path.name[: len(Path(uncompressed_name(path.name)).stem)]
 
 
-def write_folder(frames: list[pl.LazyFrame], names: list[str], output: Path | None, scratch: Path) -> None:
-    """Write one Parquet file per part and replace the whole output folder in one step."""
-    assert output is not None
+def write_folder(
+    frames: Mapping[str, pl.LazyFrame], output: Path, scratch: Path, conventions: Conventions
+) -> None:
+    """Write files, given by name, and replace the whole output folder in one step."""
     new = scratch / "new"
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir()
-    for name, frame in zip(names, frames, strict=True):
-        frame.sink_parquet(new / f"{name}.parquet", metadata={_WRITTEN_BY: __version__})
+    for name, frame in frames.items():
+        if name.endswith(".parquet"):
+            frame.sink_parquet(new / name, metadata={_WRITTEN_BY: __version__})
+        else:
+            write_rows(frame, new / name, format_of_output(Path(name)), conventions)
     replace_folder(new, output)
 
 
+def _is_errors_file(path: Path) -> bool:
+    """Return whether `dplan.tables.bad_cells.errors_written` has written a file."""
+    with path.open("rb") as file:
+        return file.readline(200).startswith((b"dplan_row_number,", b"dplan_file,dplan_row_number,"))
+
+
 def _is_ours(path: Path) -> bool:
+    """Return whether `write_folder` has written a file."""
     try:
-        return _WRITTEN_BY in pl.read_parquet_metadata(path)
-    except (OSError, pl.exceptions.PolarsError):
+        if path.suffix != ".csv":
+            return _WRITTEN_BY in pl.read_parquet_metadata(path)
+        with path.open(encoding="utf-8-sig") as file:
+            return set(re.findall(r"(?:\b|_)([a-z]+)\b", file.readline())) >= _OURS
+    except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError):
         return False
