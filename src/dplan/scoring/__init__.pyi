@@ -1,6 +1,8 @@
+from .files import queue_file as queue_file
+from .files import score_file as score_file
 from .queue import review_rows as review_rows
 from .queue import write_queue as write_queue
-from .scorer import Alerts as Alerts
+from .scorer import AlertPolicy as AlertPolicy
 from .scorer import Batch as Batch
 from .scorer import Best as Best
 from .scorer import Scored as Scored

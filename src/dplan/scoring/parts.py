@@ -1,7 +1,8 @@
 """Score the chunks of a table into a working folder, and explain some of their rows.
 
 Results are files. Each file name contains a digest of everything the result depends on (the model, the rows and the
-options), so an existing file can always be reused: this is how an interrupted run is resumed.
+options), so an existing file can always be reused: this is how an interrupted run is resumed. A note, which is written
+last, has the digests of the files themselves, so that a damaged one is made again.
 """
 
 from __future__ import annotations
@@ -9,25 +10,30 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
+import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from dplan._version import __version__
+from dplan.arrays import highest_first
 from dplan.columns.differences import Drift, TransformReport
 from dplan.persistence.atomic import atomic_write
-from dplan.scoring.scorer import Batch, Scorer, highest
+from dplan.scoring.scorer import Batch, Scorer
 from dplan.tables.chunks import Chunk, Conventions
-from dplan.tables.reasons import joined
 from dplan.tables.writing import check_types
 
-__all__ = ["Part", "Parts"]
+__all__ = ["Part", "Parts", "clear_folder"]
 
-_REPORT = "report"  # in the metadata of a part: how its rows differ from the training rows, as JSON
+# What a working folder may contain: results, what becomes of them at the end, and temporary files of either.
+_OURS = r"[a-z]+-[0-9a-f]{64}\.(parquet|json)|new(\.old)?|\..+\.[0-9a-f]{12}\.tmp(\.\w+)?"
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,7 @@ class Parts:
 
     def __init__(self, scorer: Scorer, folder: Path, *, explain: bool, output_format: str) -> None:
         self.scorer, self.folder, self.output_format = scorer, folder, output_format
+        self.damaged: list[str] = []  # what an earlier run had finished, but is made again
         # Which rows of a chunk may be explained later: so many of the highest scores, or those above a threshold.
         self._n_explained = self._threshold = None
         if explain:
@@ -79,44 +86,52 @@ class Parts:
         # A row that is skipped is written with all its columns.
         whole = scorer.on_error == "skip"
         name = self._digest(table if whole else table.select(list(dict.fromkeys(used))))
-        if self.scores(name).exists():
-            noted = json.loads(pl.read_parquet_metadata(self.scores(name))[_REPORT])
+        if (noted := self._noted(name)) is not None:
             report, drift = TransformReport(**noted["report"]), Drift(**noted["drift"])
             n_scored, n_bad = noted["scored"], noted["mistakes"]
             return Part(name, table.height, n_scored, True, report, n_bad, chunk.conventions, drift)
         found = scorer.score(Batch(table, chunk.place))
         assert found.table is not None
         drift = model.reference.drift_of(found.prepared) if len(found) else Drift()
-        chosen = self._may_be_explained(found.score)
-        # Before the scores: if the scores exist, so do these rows.
+        chosen = self._may_be_explained(self._ranked(found.score, found.kind), found.novelty_score)
+        files = {}
         if len(chosen):
-            _write(found.table.select(model.columns)[chosen], self._rows(name))
+            files[self._rows(name)] = found.table.select(model.columns)[chosen]
         if found.bad.height:
-            _write(found.bad, self.bad(name))
+            files[self.bad(name)] = found.bad
         copied = [found.table[column].alias(position) for column, position in kept.items()]
         scores = {"row": found.rows, "score": found.score, "percentile": found.percentile}
+        if found.novelty_score is not None and found.novelty is not None:
+            scores |= {"novelty_score": found.novelty_score, "novelty": found.novelty}
+        if found.kind is not None:
+            scores["kind"] = found.kind
         noted = {
             "report": asdict(found.differences),
             "drift": asdict(drift),
             "scored": len(found),
             "mistakes": found.bad.height,
         }
-        _write(
-            pl.DataFrame([*copied, *pl.DataFrame(scores)]), self.scores(name), {_REPORT: json.dumps(noted)}
-        )
+        files[self.scores(name)] = pl.DataFrame([*copied, *pl.DataFrame(scores)])
+        self._write(name, files, noted)
         n_rows, n_bad = table.height, found.bad.height
         return Part(name, n_rows, len(found), False, found.differences, n_bad, chunk.conventions, drift)
 
-    def explain(self, name: str, rows: NDArray[np.int64]) -> None:
-        """Write the reasons for some scored rows of a part, unless they already exist."""
-        target = self.reasons(name, rows)
-        if target.exists():
+    def explain(self, name: str, rows: NDArray[np.int64], novelty: bool = False) -> None:
+        """Write the reasons for some scored rows of a part, or why they are novel, unless they already exist."""
+        target = self.reasons(name, rows, novelty)
+        if self._noted(target.stem) is not None:
             return
-        scores = pl.read_parquet(self.scores(name), columns=["score"], glob=False)["score"].to_numpy()
-        places = np.searchsorted(self._may_be_explained(scores), rows)
+        scored = pl.read_parquet(self.scores(name), glob=False)
+        scores = scored["score"].to_numpy()
+        novelty_scores = scored["novelty_score"].to_numpy() if self.scorer.novelty else None
+        kind = None if self.scorer.kinds is None else scored["kind"].to_numpy()
+        places = np.searchsorted(self._may_be_explained(self._ranked(scores, kind), novelty_scores), rows)
         table = pl.read_parquet(self._rows(name), glob=False)[places]
-        texts = list(map(joined, self.scorer.model.why(table, scores=scores[rows])))
-        _write(pl.DataFrame({"reasons": pl.Series(texts, dtype=pl.String)}), target)
+        of = novelty_scores if novelty and novelty_scores is not None else scores
+        found = self.scorer.model.why(table, scores=of[rows], novelty=novelty)
+        texts = [[reason.text() for reason in own] for own in found]
+        reasons = pl.Series("reasons", texts, dtype=pl.List(pl.String))
+        self._write(target.stem, {target: reasons.to_frame()})
 
     def scores(self, name: str) -> Path:
         """Return the file with the copied columns, scores and percentiles of a part."""
@@ -126,18 +141,58 @@ class Parts:
         """Return the file with the rows of a part that have cells that cannot be used."""
         return self.folder / f"mistakes-{name}.parquet"
 
-    def reasons(self, name: str, rows: NDArray[np.int64]) -> Path:
+    def reasons(self, name: str, rows: NDArray[np.int64], novelty: bool = False) -> Path:
         """Return the file with the reasons of some rows of a part."""
-        return self.folder / f"reasons-{hashlib.sha256(name.encode() + rows.tobytes()).hexdigest()}.parquet"
+        digest = hashlib.sha256(name.encode() + rows.tobytes() + b"novelty" * novelty).hexdigest()
+        return self.folder / f"explained-{digest}.parquet"
 
     def _rows(self, name: str) -> Path:
         """Return the file with the rows of a part that may be explained."""
         return self.folder / f"rows-{name}.parquet"
 
-    def _may_be_explained(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _write(self, name: str, files: dict[Path, pl.DataFrame], noted: dict[str, Any] | None = None) -> None:
+        """Write files and then the note about them."""
+        for path, table in files.items():
+            with atomic_write(path) as temporary:
+                table.write_parquet(temporary, compression="lz4")
+        digests = {path.name: _digest_of_file(path) for path in files}
+        content = json.dumps({**(noted or {}), "files": digests}).encode()
+        with atomic_write(self._note(name)) as temporary:
+            temporary.write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+
+    def _noted(self, name: str) -> dict[str, Any] | None:
+        """Return the note about files; None if there is none, or if it or they are not what was written."""
+        try:
+            digest, _, content = self._note(name).read_bytes().partition(b"\n")
+        except FileNotFoundError:
+            return None
+        if hashlib.sha256(content).hexdigest().encode() == digest:
+            noted: dict[str, Any] = json.loads(content)
+            with suppress(FileNotFoundError):
+                files = noted.pop("files").items()
+                if all(_digest_of_file(self.folder / file) == found for file, found in files):
+                    return noted
+        self.damaged.append(name)
+        return None
+
+    def _note(self, name: str) -> Path:
+        """Return the file with the note about a part or about reasons."""
+        return self.folder / f"note-{name.rpartition('-')[2]}.json"
+
+    def _ranked(self, scores: NDArray[np.float64], kind: NDArray[np.int64] | None) -> NDArray[np.float64]:
+        kinds = self.scorer.kinds
+        return scores if kinds is None or kind is None else kinds.ranked(scores, kind)
+
+    def _may_be_explained(
+        self, scores: NDArray[np.float64], novelty_scores: NDArray[np.float64] | None
+    ) -> NDArray[np.int64]:
         """Return the rows of a chunk that may be explained, which is decided when all chunks are scored."""
         if self._n_explained is not None:
-            return np.sort(highest(scores, self._n_explained))
+            found = highest_first(scores)[: self._n_explained]
+            if self.scorer.alerts.explore and novelty_scores is not None:
+                # Some of the most novel rows may be alerts by their score, so there are as many as the budget.
+                found = np.union1d(found, highest_first(novelty_scores)[: self._n_explained])
+            return np.sort(found)
         if self._threshold is None:
             return np.empty(0, dtype=np.int64)
         return np.flatnonzero(self.scorer.model.is_alert(scores, self._threshold))
@@ -148,7 +203,8 @@ class Parts:
         ids = scorer.model.summary.ids
         settings: Iterable[object] = (
             scorer.model.digest, __version__, pl.__version__, ids, scorer.keep, self._n_explained, self._threshold,
-            scorer.on_error, scorer.label,
+            scorer.on_error, scorer.label, *([scorer.alerts.explore or 0] if scorer.novelty else []),
+            *([scorer.kinds.digest] if scorer.kinds else []),
         )  # fmt: skip
         digest = hashlib.sha256(json.dumps(settings).encode())
         for column in table:
@@ -158,6 +214,28 @@ class Parts:
         return digest.hexdigest()
 
 
-def _write(table: pl.DataFrame, path: Path, metadata: dict[str, str] | None = None) -> None:
-    with atomic_write(path) as temporary:
-        table.write_parquet(temporary, compression="lz4", metadata=metadata)
+def clear_folder(folder: Path) -> None:
+    """Create the working folder, or remove from it what a killed run has not finished; results stay.
+
+    A folder of someone else is left as it is, and so is one that a symbolic link leads to.
+    """
+    if folder.is_symlink():
+        raise ValueError(f"{folder} is a symbolic link; remove it, or choose another output")
+    folder.mkdir(0o700, exist_ok=True)  # private, because it contains rows of the table
+    found = list(folder.iterdir())
+    for path in found:
+        if not re.fullmatch(_OURS, path.name) or path.is_symlink():
+            raise ValueError(
+                f"{folder} contains {path.name}, which was not written by dplan score; move it away, or choose "
+                "another output"
+            )
+    for path in found:
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name.startswith("."):
+            path.unlink()
+
+
+def _digest_of_file(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

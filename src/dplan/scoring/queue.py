@@ -16,10 +16,12 @@ from dplan.query import query
 from dplan.scoring.scorer import Batch, Best, Scored, Scorer
 from dplan.tables.chunks import Chunk, Conventions
 from dplan.tables.model import TableModel
-from dplan.tables.reasons import joined
+from dplan.tables.reasons import columns_of_reasons
 from dplan.tables.review_queue import ROW, RowCode
 from dplan.tables.row_keys import row_keys
-from dplan.tables.writing import Output, write_rows
+from dplan.tables.words import answers
+from dplan.tables.workbook import write_workbook
+from dplan.tables.writing import Output, format_of_output, write_rows
 
 __all__ = ["Queue", "review_rows", "write_queue"]
 
@@ -33,19 +35,22 @@ class Queue:
     Attributes
     ----------
     rows : polars.DataFrame
-        The columns of the file.
+        The columns of the file: the verdict first, the reasons as lists of texts.
     n_read : int
         The number of rows of the table.
     bad : polars.DataFrame
         Rows with cells that could not be used, as from `dplan.tables.bad_cells.without_bad_cells`.
     conventions : Conventions, optional
         How the table is written, if it is a CSV.
+    choices : tuple of str
+        What the verdict can be: the classes of the model and the other verdicts.
     """
 
     rows: pl.DataFrame
     n_read: int = 0
     bad: pl.DataFrame = field(default_factory=pl.DataFrame)
     conventions: Conventions | None = None
+    choices: tuple[str, ...] = ()
 
 
 def review_rows(
@@ -63,6 +68,17 @@ def review_rows(
         Number of rows.
     diverse, explore
         As in `dplan.query`.
+
+    Examples
+    --------
+    >>> import io
+    >>> from dplan import LogisticBaseline
+    >>> from dplan.tables import Input, fit_table, from_table
+    >>> table = pl.DataFrame({"amount": [*range(100), 900, 950], "fraud": [0] * 100 + [1, 1]})
+    >>> model = fit_table(from_table(table, label="fraud"), LogisticBaseline())
+    >>> new = Input(io.BytesIO(pl.DataFrame({"amount": [10, 920, 11]}).write_csv().encode()))
+    >>> review_rows(Scorer(model), new.chunks(), 1).rows["amount"].to_list()
+    ['920']
     """
     done = set(scorer.model.summary.verdict_keys)
     best, n_read, bad, conventions = Best(_CANDIDATES * n), 0, list[pl.DataFrame](), None
@@ -83,7 +99,9 @@ def review_rows(
         return Queue(pl.DataFrame(), n_read, found, conventions)
     candidates = best.scored
     chosen = query(candidates.score, n, X=candidates.prepared, diverse=diverse, explore=explore)
-    return Queue(_as_queue(scorer, candidates[chosen]), n_read, found, conventions)
+    summary = scorer.model.summary
+    choices = tuple(answers(summary.classes, summary.normal_words))
+    return Queue(_as_queue(scorer, candidates[chosen]), n_read, found, conventions, choices)
 
 
 def _keys(model: TableModel, scored: Scored) -> list[str]:
@@ -103,14 +121,14 @@ def _as_queue(scorer: Scorer, scored: Scored) -> pl.DataFrame:
     def free(name: str) -> str:
         return f"dplan_{name}" if name in copied.columns or name == verdict else name
 
-    reasons = list(map(joined, scorer.explain(scored)))
+    reasons = [[reason.text() for reason in own] for own in scorer.explain(scored)]
     codes = [code.encode(*row) for row in zip(_keys(model, scored), scored.prepared, strict=True)]
     return pl.DataFrame(
         [
             pl.Series(verdict, [None] * len(scored), dtype=pl.String),
             pl.Series(free("score"), scored.score).round(4),
             pl.Series(free("percentile"), scored.percentile),
-            pl.Series(free("reasons"), reasons, dtype=pl.String),
+            pl.Series(free("reasons"), reasons, dtype=pl.List(pl.String)),
             *copied,
             pl.Series(ROW, codes),
         ]
@@ -118,14 +136,42 @@ def _as_queue(scorer: Scorer, scored: Scored) -> pl.DataFrame:
 
 
 def write_queue(queue: Queue, output: Output) -> None:
-    """Write a review queue as CSV or TSV, by the file's name, for the spreadsheet that wrote the table.
+    """Write a review queue as a workbook, CSV or TSV, by the file's name, for the spreadsheet that wrote the table.
 
-    Separator and decimal sign are those of the table, unless they are given. A byte order mark tells the encoding.
+    A workbook offers the verdicts in a list. In a CSV, separator and decimal sign are those of the table, unless they
+    are given, and a byte order mark tells the encoding.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> queue = Queue(pl.DataFrame({"verdict": [None], "score": [9.5], "amount": [920]}))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_queue(queue, Output(Path(folder, "queue.csv")))
+    ...     Path(folder, "queue.csv").read_text(encoding="utf-8-sig").split()
+    ['verdict,score,amount', ',9.5,920']
     """
     path = output.file
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in ("csv", "tsv", "txt"):
-        raise ValueError(f"{path.name}: a review queue is a .csv or .tsv file, which every spreadsheet opens")
+    kind = format_of_output(path)
+    if kind not in ("csv", "tsv", "excel"):
+        raise ValueError(f"{path.name}: a review queue is for a spreadsheet; name it .xlsx, .csv or .tsv")
+    rows = _shown(queue.rows, apart=kind == "excel")
     with atomic_write(path) as temporary:
-        like = replace(output, format=kind).conventions(queue.conventions)
-        write_rows(queue.rows.lazy(), temporary, kind, replace(like, mark=True))
+        if kind == "excel":
+            offered = {rows.columns[0]: queue.choices} if rows.width else {}
+            write_workbook(rows, temporary, sheet="Review", choices=offered)
+        else:
+            like = replace(output, format=kind).conventions(queue.conventions)
+            write_rows(rows.lazy(), temporary, kind, replace(like, mark=True))
+
+
+def _shown(rows: pl.DataFrame, *, apart: bool) -> pl.DataFrame:
+    """Return rows with their reasons as text, in one column or a column each."""
+    found = [name for name, dtype in rows.schema.items() if dtype == pl.List(pl.String)]
+    if not found:
+        return rows
+    (place,) = found
+    texts = columns_of_reasons(pl.col(place), apart=apart)
+    named = [text.alias(place if name == "reasons" else name) for name, text in texts.items()]
+    before, after = rows.columns[: rows.columns.index(place)], rows.columns[rows.columns.index(place) + 1 :]
+    return rows.select(*before, *named, *after)

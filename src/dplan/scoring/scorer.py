@@ -6,114 +6,34 @@ explained, shown and compared later without doing either again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan._kernels.perceptron import Floats
+from dplan.arrays import Float32s, Float64s, highest_first
 from dplan.columns.differences import TransformReport
 from dplan.columns.preparer import Cells
 from dplan.exceptions import CellError, NonFiniteScoreError
+from dplan.scoring.alerts import AlertPolicy as AlertPolicy
+from dplan.scoring.alerts import among
+from dplan.scoring.kinds import KindsOfRows
+from dplan.scoring.scored import Batch as Batch
+from dplan.scoring.scored import Best as Best
+from dplan.scoring.scored import Scored as Scored
+from dplan.scoring.scored import together as together
 from dplan.tables.bad_cells import OnError, without_bad_cells
 from dplan.tables.model import TableModel
 from dplan.tables.reasons import Reason, joined
 from dplan.tables.words import has_verdict
 
-__all__ = ["Alerts", "Batch", "Best", "Cells", "Scored", "Scorer", "highest", "loaded", "together"]
+__all__ = ["AlertPolicy", "Batch", "Best", "Cells", "Scored", "Scorer", "loaded", "together"]
 
 _LISTED = 20  # columns named in a message
-
-
-def _row(row: int) -> str:
-    return f"row {row + 1}"
-
-
-class Batch(NamedTuple):
-    """Rows on their way in: a chunk, a frame or a partition.
-
-    Attributes
-    ----------
-    table : polars.DataFrame
-        The rows.
-    place : callable
-        Returns what to call a row in an error, by its position here.
-    first : int
-        The number of rows of the whole table that come before.
-    """
-
-    table: pl.DataFrame
-    place: Callable[[int], str] = _row
-    first: int = 0
-
-
-class Alerts(NamedTuple):
-    """Which rows are alerts.
-
-    Attributes
-    ----------
-    threshold : float, optional
-        Rows with at least this score; by default the model's threshold.
-    budget : int, optional
-        Instead, this many rows with the highest scores.
-    top : int, optional
-        Show this many rows with the highest scores, alerts or not.
-    """
-
-    threshold: float | None = None
-    budget: int | None = None
-    top: int | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Scored:
-    """Scored rows on their way out; rows that were left out are gone from all fields alike.
-
-    Attributes
-    ----------
-    rows : ndarray of int
-        Their positions in the whole table, from 0.
-    table : polars.DataFrame or None
-        Their values; None if they came as `Cells`.
-    prepared : ndarray of float32
-        Their features.
-    score, percentile : ndarray of float64
-        Their scores, and the percentages of unlabelled training rows with a lower score.
-    differences : TransformReport
-        How they differ from the training rows.
-    bad : polars.DataFrame
-        Rows with cells that could not be used, if there are any, as from `dplan.tables.bad_cells.without_bad_cells`.
-    """
-
-    rows: NDArray[np.int64]
-    table: pl.DataFrame | None
-    prepared: Floats
-    score: NDArray[np.float64]
-    percentile: NDArray[np.float64]
-    differences: TransformReport
-    bad: pl.DataFrame
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, which: Any) -> Scored:
-        """Return some of the rows."""
-        return replace(
-            self,
-            rows=self.rows[which],
-            table=None if self.table is None else self.table[np.arange(len(self))[which]],
-            prepared=self.prepared[which],
-            score=self.score[which],
-            percentile=self.percentile[which],
-        )
-
-    def highest(self, n: int) -> Scored:
-        """Return the rows with the n highest scores, the highest first, ties in row order."""
-        return self[highest(self.score, n)]
 
 
 class Scorer:
@@ -129,8 +49,14 @@ class Scorer:
         Raise an error if a cell cannot be used, leave out its row, or treat the cell as missing.
     skip_labelled : bool
         Leave out rows with a verdict: known anomalies and checked normal rows.
-    alerts : Alerts
+    alerts : AlertPolicy
         Which rows are alerts.
+    novelty : bool
+        Also tell how novel rows are; always with `AlertPolicy.explore`. The detector must have explorers.
+    kinds : KindsOfRows, optional
+        Also tell the kinds of rows; those of a muted kind are no alerts.
+    suspicion : bool
+        Also tell how much it is worth to ask a person about rows.
 
     Examples
     --------
@@ -143,6 +69,12 @@ class Scorer:
     ([0, 2], [False, True], ['ten'])
     >>> [[reason.text() for reason in own] for own in scorer.explain(scored, [1])]
     [['`amount` = 920; typical 5–94']]
+    >>> scorer.check(["amount"])  # raises an error if a column is missing
+    >>> scorer.columns(scored).columns, scorer.surprise(n_alerts=1, n_rows=2)
+    (['score', 'percentile', 'alert'], '')
+    >>> by_score = scorer.is_alert(scored.score)
+    >>> scorer.is_explored(by_score, scored.novelty_score).any().item()  # needs `AlertPolicy.explore`
+    False
     """
 
     def __init__(
@@ -152,8 +84,16 @@ class Scorer:
         keep: Sequence[str] = (),
         on_error: OnError = "fail",
         skip_labelled: bool = False,
-        alerts: Alerts = Alerts(),  # noqa: B008  # immutable
+        alerts: AlertPolicy = AlertPolicy(),  # noqa: B008  # immutable
+        novelty: bool = False,
+        kinds: KindsOfRows | None = None,
+        suspicion: bool = False,
     ) -> None:
+        alerts.check()
+        self.kinds, self.suspicion = kinds, suspicion
+        self.novelty = novelty or bool(alerts.explore)
+        if self.novelty:
+            model.detector._check_explorers()
         self.model, self.keep, self.on_error, self.alerts = model, tuple(keep), on_error, alerts
         self.label = model.summary.label if skip_labelled else None
         if skip_labelled and not self.label:
@@ -195,7 +135,8 @@ class Scorer:
         """
         if isinstance(rows, Cells):
             prepared = self.model.preparation.transform_cells(rows)
-            return self._scored(np.arange(len(prepared)), None, prepared, TransformReport(0, {}, {}))
+            found = self._scored(np.arange(len(prepared)), None, prepared, TransformReport(0, {}, {}))
+            return found if self.kinds is None else replace(found, kind=self.kinds.of_cells(rows))
         table, kept = rows.table, np.arange(rows.table.height)
         if self.label:
             labelled = has_verdict(table[self.label], self.model)
@@ -214,101 +155,96 @@ class Scorer:
             numbers = rows.first + kept[bad["dplan_row_number"].to_numpy() - 1] + 1
             bad = bad.with_columns(pl.Series("dplan_row_number", numbers))
         kept = rows.first + kept[done.kept]
-        return self._scored(kept, done.rows, *done.result, bad)
+        scored = self._scored(kept, done.rows, *done.result, bad)
+        return scored if self.kinds is None else replace(scored, kind=self.kinds.of_table(done.rows))
 
-    def is_alert(self, scores: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return which rows of a table are alerts, given the scores of all its rows."""
+    def is_alert(self, scores: Float64s, kind: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
+        """Return which rows of a table are alerts by their score, given the scores and the kinds of all its rows."""
+        if self.kinds is not None and kind is not None:
+            scores = self.kinds.ranked(scores, kind)  # those of muted kinds are below all others
         if self.alerts.budget is None:
             found: NDArray[np.bool_] = self.model.is_alert(scores, self.alerts.threshold)
             return found
-        chosen = np.zeros(len(scores), dtype=np.bool_)
-        chosen[highest(scores, self.alerts.budget)] = True
-        return chosen
+        return among(highest_first(scores)[: self.alerts.budget - (self.alerts.explore or 0)], len(scores))
 
-    def explain(self, scored: Scored, which: Any = slice(None), k: int = 3) -> list[list[Reason]]:
-        """Return the reasons for some scored rows: up to k columns that raise the score most, strongest first."""
+    def surprise(self, n_alerts: int, n_rows: int) -> str:
+        """Return a sentence if far more rows are alerts than in training, unless the alerts were asked for."""
+        asked = self.alerts.budget is not None or self.alerts.threshold is not None
+        return "" if asked else self.model.surprise(n_alerts, n_rows)
+
+    def is_explored(
+        self, alert: NDArray[np.bool_], novelty_scores: NDArray[np.float64] | None
+    ) -> NDArray[np.bool_]:
+        """Return which rows of a table are alerts because they are novel, given which are alerts by their score."""
+        if not self.alerts.explore:
+            return np.zeros(len(alert), dtype=np.bool_)
+        assert novelty_scores is not None
+        strange = highest_first(np.where(alert, -np.inf, novelty_scores))[: self.alerts.explore]
+        return among(strange, len(alert)) & ~alert
+
+    def explain(
+        self, scored: Scored, which: Any = slice(None), k: int = 3, *, novelty: bool = False
+    ) -> list[list[Reason]]:
+        """Return the reasons for some scored rows: up to k columns that raise the score most, strongest first.
+
+        With `novelty`, they are the reasons why these rows are novel.
+        """
         some = scored[which]
         if some.table is None:
             raise ValueError("rows without a table cannot be explained, because reasons show their values")
-        return self.model.why(some.table, k, some.prepared, some.score)
+        scores = some.novelty_score if novelty else some.score
+        return self.model.why(some.table, k, some.prepared, scores, novelty=novelty)
 
     def columns(self, scored: Scored, *, explain: bool = False) -> pl.DataFrame:
-        """Return our columns of the output: score, percentile, alert and, if asked for, the reasons of alerts."""
-        alerts = self.is_alert(scored.score)
-        found = {"score": scored.score, "percentile": scored.percentile, "alert": alerts}
-        table = pl.DataFrame(found)
-        if not explain:
-            return table
-        reasons = iter(self.explain(scored, alerts))
-        texts = [joined(next(reasons)) if alert else "" for alert in alerts]
-        return table.with_columns(pl.Series("reasons", texts, dtype=pl.String))
+        """Return our columns of the output: score, percentile, alert and, if asked for, the others."""
+        by_score = self.is_alert(scored.score, scored.kind)
+        explored = self.is_explored(by_score, scored.novelty_score)
+        found: dict[str, Any] = {"score": scored.score, "percentile": scored.percentile}
+        found |= {"novelty": scored.novelty} if self.novelty else {}
+        found["alert"] = by_score | explored
+        found |= {"explore": explored} if self.alerts.explore else {}
+        if self.kinds is not None:
+            given = pl.DataFrame({"kind": scored.kind, "a": found["alert"], "u": self.is_alert(scored.score)})
+            found |= given.select(**self.kinds.columns(pl.col("a"), pl.col("u"))).to_dict()
+        if explain:
+            texts = np.full(len(scored), "", dtype=object)
+            for which, novelty in ((by_score, False), (explored, True)):
+                texts[which] = [joined(own) for own in self.explain(scored, which, novelty=novelty)]
+            found["reasons"] = pl.Series(texts.tolist(), dtype=pl.String)
+        return pl.DataFrame(found)
 
     def _scored(
         self,
         rows: NDArray[np.int64],
         table: pl.DataFrame | None,
-        prepared: Floats,
+        prepared: Float32s,
         differences: TransformReport,
         bad: pl.DataFrame | None = None,
     ) -> Scored:
         try:
-            scores = self.model.scores_of(prepared) if len(prepared) else np.empty(0)
+            scores, suspicion = self.model._scores_and_suspicion_of(prepared, self.suspicion)
         except NonFiniteScoreError as error:
             raise NonFiniteScoreError(int(rows[error.row]), error.score) from None
         percentile = self.model.percentile(scores)
         bad = pl.DataFrame() if bad is None else bad
-        return Scored(rows, table, prepared, scores, percentile, differences, bad)
-
-
-class Best:
-    """The rows with the highest keys of many batches, the highest first, ties in row order.
-
-    With the scores as keys, these are the most anomalous rows; with random keys, they are a sample.
-
-    Parameters
-    ----------
-    n : int
-        The number of rows.
-
-    Attributes
-    ----------
-    scored : Scored or None
-        The rows so far; None before the first batch.
-    """
-
-    def __init__(self, n: int) -> None:
-        self.n = n
-        self.scored: Scored | None = None
-        self._keys = np.empty(0)
-
-    def add(self, scored: Scored, keys: NDArray[np.float64]) -> None:
-        """Add the rows of a batch, with a key for each."""
-        some = highest(keys, self.n)  # only what may stay is copied
-        new, keys = scored[some], keys[some]
-        if self.scored is not None:
-            new, keys = together([self.scored, new]), np.concatenate([self._keys, keys])
-            order = highest(keys, self.n)
-            new, keys = new[order], keys[order]
-        self.scored, self._keys = new, keys
-
-
-def highest(scores: NDArray[np.float64], n: int) -> NDArray[np.int64]:
-    """Return the rows with the n highest scores, the highest first, ties in row order."""
-    return np.argsort(-scores, kind="stable")[:n]
+        found = Scored(rows, table, prepared, scores, percentile, differences, bad, suspicion=suspicion)
+        if not self.novelty:
+            return found
+        novel = self.model.novelty_scores_of(prepared) if len(prepared) else np.empty(0)
+        return replace(found, novelty_score=novel, novelty=self.model.novelty_percentile(novel))
 
 
 @lru_cache(maxsize=2)
 def loaded(content: bytes) -> TableModel:
-    """Load a model from the bytes of its file, once per process."""
+    """Load a model from the bytes of its file, once per process.
+
+    Examples
+    --------
+    >>> from dplan import LogisticBaseline
+    >>> from dplan.tables import fit_table, from_table
+    >>> table = pl.DataFrame({"amount": [*range(100), 900, 950], "fraud": [0] * 100 + [1, 1]})
+    >>> model = fit_table(from_table(table, label="fraud"), LogisticBaseline())
+    >>> loaded(model.to_bytes()) is loaded(model.to_bytes())
+    True
+    """
     return TableModel.load(content)
-
-
-def together(parts: Sequence[Scored]) -> Scored:
-    """Return the rows of several batches as one; how they differ from the training rows is that of the first."""
-    # Relaxed, because files of JSON lines may have columns that others lack, and integers where others have floats.
-    tables = [part.table for part in parts if part.table is not None]
-    arrays: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("rows", "prepared", "score", "percentile")
-    }
-    return replace(parts[0], table=pl.concat(tables, how="diagonal_relaxed") if tables else None, **arrays)

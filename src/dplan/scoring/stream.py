@@ -15,6 +15,7 @@ from dplan.scoring.scorer import Batch, Scored, Scorer
 from dplan.tables.chunks import Conventions
 from dplan.tables.decoding import AUTO
 from dplan.tables.input import Input
+from dplan.tables.layout import PLAIN, Layout
 from dplan.tables.writing import DIGITS, Output, neutralised, output_names
 from dplan.text import shown
 
@@ -90,6 +91,10 @@ def follow(
         raise ValueError(
             f"a stream cannot be read line by line in {stream.encoding}; convert it to UTF-8, such as with iconv"
         )
+    if stream.layout not in (Layout(), replace(PLAIN, below=None, footer=None), PLAIN):
+        raise ValueError(
+            "a stream has its header in the first line and nothing else around its rows (--header-row 1)"
+        )
     conventions = output.conventions()
     found = Followed()
     arrivals = _whole_lines(cast(BinaryIO, stream.source))
@@ -103,7 +108,7 @@ def follow(
     first_line = line
 
     def read(text: bytes) -> Batch:
-        (chunk,) = replace(stream, source=io.BytesIO(header + text)).chunks(None)
+        (chunk,) = replace(stream, source=io.BytesIO(header + text), layout=PLAIN).chunks(None)
         table = chunk()
         if stream.format == "jsonl" and scorer.label and scorer.label not in table.columns:
             table = table.with_columns(pl.lit(None, pl.String).alias(scorer.label))  # a key may be left out
@@ -126,7 +131,9 @@ def follow(
             target.write(content)
             target.flush()
         found.rows += len(scored)
-        found.alerts += int(scorer.is_alert(scored.score).sum())
+        found.alerts += int(
+            scorer.is_alert(scored.score, scored.kind).sum()
+        )  # by threshold, which needs no other rows
 
     if header.strip():  # wrong columns are wrong for every row
         scorer.check(read(header).table.columns)  # as a row, which always has the right number of values

@@ -9,26 +9,26 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from dplan.columns.differences import Drift, TransformReport
 from dplan.exceptions import NonFiniteScoreError
 from dplan.persistence.atomic import atomic_write
-from dplan.scoring.parts import Part, Parts
-from dplan.scoring.scorer import Scorer, highest
+from dplan.scoring.deciding import Progress, decide
+from dplan.scoring.deciding import explain as explain_rows
+from dplan.scoring.parts import Part, Parts, clear_folder
+from dplan.scoring.scorer import Scorer
 from dplan.scoring.threads import Run, in_threads
-from dplan.tables.bad_cells import write_bad_rows
+from dplan.tables.bad_cells import errors_written, n_bad_cells
 from dplan.tables.chunks import CHUNK_ROWS, Conventions, n_chunks
 from dplan.tables.input import Input
 from dplan.tables.writing import (
@@ -41,11 +41,9 @@ from dplan.tables.writing import (
     write_rows,
 )
 
-__all__ = ["Outcome", "score_table"]
+__all__ = ["Order", "Outcome", "score_table"]
 
-_EXPLAINED_AT_A_TIME = 1_000  # rows: an interrupted run repeats at most so many per worker
-
-Progress = Callable[[str, int, int | None], None]
+Order = Literal["alerts", "file"]
 
 
 @dataclass(frozen=True)
@@ -66,6 +64,12 @@ class Outcome:
         Column → number of cells that could not be used.
     errors : path, optional
         The file with the rows that were left out because of them.
+    explored : int
+        Alerts that were chosen because they are novel.
+    muted : int
+        Rows that would be alerts if their kinds were not muted.
+    damaged : int
+        Results of an earlier run that were damaged on disk, and were made again.
     """
 
     rows: int
@@ -75,6 +79,9 @@ class Outcome:
     differences: dict[str, str]
     bad_cells: dict[str, int] = field(default_factory=dict)
     errors: Path | None = None
+    explored: int = 0
+    muted: int = 0
+    damaged: int = 0
 
 
 def score_table(
@@ -83,6 +90,7 @@ def score_table(
     output: Output,
     *,
     explain: bool = False,
+    order: Order | None = None,
     inputs: Iterable[Path] = (),
     chunk_rows: int = CHUNK_ROWS,
     n_jobs: int = 2,
@@ -99,7 +107,10 @@ def score_table(
     output : Output
         Where and how to write.
     explain : bool
-        Write the reasons for each row that is shown because of `Alerts.top` or, without it, for each alert.
+        Write the reasons for each row that is shown because of `AlertPolicy.top` or, without it, for each alert.
+    order : {"alerts", "file"}, optional
+        Write the alerts first, the highest score first, and then the other rows, or all rows as in the table. By
+        default, alerts come first if there is a budget and the output is one file.
     inputs : iterable of path
         Files that the output must not overwrite, in addition to those of the table, such as the model.
     chunk_rows : int
@@ -113,14 +124,35 @@ def score_table(
     -------
     Outcome
         Summary of the scored table.
+
+    Examples
+    --------
+    >>> import io
+    >>> from dplan import LogisticBaseline
+    >>> from dplan.tables import fit_table, from_table
+    >>> table = pl.DataFrame({"amount": [*range(100), 900, 950], "fraud": [0] * 100 + [1, 1]})
+    >>> model = fit_table(from_table(table, label="fraud"), LogisticBaseline())
+    >>> with TemporaryDirectory() as folder:
+    ...     output = Output(Path(folder, "scored.csv"))
+    ...     score_table(Scorer(model), Input(io.BytesIO(table[[5, 101]].write_csv().encode())), output).alerts
+    ...     pl.read_csv(output.path)["alert"].to_list()
+    1
+    [False, True]
     """
     paths, alerts = table.files(), scorer.alerts
     is_folder = output.format == "folder"
     if is_folder:
         check_folder(output.path, paths, alerts.top)
+        if order == "alerts":
+            raise ValueError("--order alerts writes a single list; choose an output file such as scored.csv")
+    if order is None:
+        order = "alerts" if alerts.budget and not is_folder else "file"
     with _working_folder(output, table, inputs) as folder:
-        written = "parquet" if is_folder else output.format
-        parts = Parts(scorer, folder, explain=explain, output_format=written)
+        if is_folder:
+            output_format = "csv" if table.format in ("csv", "tsv") else "parquet"
+        else:
+            output_format = output.format
+        parts = Parts(scorer, folder, explain=explain, output_format=output_format)
         with in_threads(parts, n_jobs) as run:
             with table.unchanged():
                 by_file = _score_chunks(run, table, chunk_rows, progress)
@@ -128,37 +160,55 @@ def score_table(
             names = [path.name for path in paths] if len(paths) > 1 else [""]
             files = list(zip(names, by_file, strict=True))
             rows = _scored_rows(files, parts)
-            alert, n_alerts, chosen = _decided(rows, scorer, explain)
-            added = {"alert": alert}
+            decided = decide(rows, scorer, explain=explain)
+            added = dict(decided.columns)
             if explain:
-                added["reasons"] = _explained(run, every, chosen, parts, progress)
-        if is_folder:
-            columns = _output_columns(rows, scorer, ["row"], list(added))
-            schema, start, frames = rows.drop("index").collect_schema(), 0, []
-            for own in by_file:
-                frame = _scored_rows([("", own)], parts, start, schema)
-                frames.append(frame.with_columns(**added).select(columns))
-                start += sum(part.scored for part in own)
-            write_folder(frames, list(map(part_name, paths)), output.path, folder)
-        else:
-            before = ["row"] if len(paths) < 2 else ["file", "row"]
-            columns = _output_columns(rows, scorer, before, list(added))
-            rows = rows.with_columns(**added)
-            if alerts.top:
-                rows = rows.filter(pl.col("index").is_in(chosen.tolist()))
-                rows = rows.sort(["score", "index"], descending=[True, False])
-            found = next((part.conventions for part in every if part.conventions), None)
-            if output.format not in ("parquet", "arrow"):  # nobody reads sixteen digits
-                rows = rows.with_columns(pl.col("score").round_sig_figs(DIGITS))
-            _write_output(rows.select(columns), output, output.conventions(found), folder)
-        bad_cells, errors = _write_errors(files, parts, output)
+                apart = output_format == "excel"
+                added |= explain_rows(run, every, decided, parts, progress, apart=apart)
+        found = next((part.conventions for part in every if part.conventions), None)
+        conventions = replace(output, format=output_format).conventions(found)
+        if explain and output.path is not None:
+            conventions = replace(conventions, mark=True)  # or Excel would misread signs such as ≥ in reasons
+        if output_format not in ("parquet", "arrow"):  # nobody reads sixteen digits
+            added["score"] = pl.col("score").round_sig_figs(DIGITS)
+        bad = _bad_rows(files, parts)
+        with errors_written(bad, output, scorer.on_error) as errors:
+            if is_folder:
+                columns = _output_columns(rows, scorer, ["row"], added)
+                schema, start, frames = rows.drop("index").collect_schema(), 0, []
+                for own in by_file:
+                    frame = _scored_rows([("", own)], parts, start, schema)
+                    frames.append(frame.with_columns(**added).select(columns))
+                    start += sum(part.scored for part in own)
+                names = [f"{part_name(path)}.{output_format}" for path in paths]
+                write_folder(dict(zip(names, frames, strict=True)), output.file, folder, conventions)
+            else:
+                before = ["row"] if len(paths) < 2 else ["file", "row"]
+                columns = _output_columns(rows, scorer, before, added)
+                if alerts.top:
+                    rows = _highest_first(rows.filter(pl.col("index").is_in(decided.chosen.tolist())))
+                elif order == "alerts":
+                    alert = decided.columns["alert"]
+                    rows = pl.concat([_highest_first(rows.filter(alert)), rows.filter(~alert)])
+                _write_output(rows.with_columns(**added).select(columns), output, conventions, folder)
     n_rows, resumed = sum(part.scored for part in every), sum(part.resumed for part in every)
     differences = reduce(add, (part.report for part in every), TransformReport(0, {}, {})).differences()
     drift = reduce(add, (part.drift for part in every), Drift())
     for column, distance in scorer.model.reference.strong(drift).items():
         differences.setdefault(column, f"drift {distance:.2f}")
     threshold = None if alerts.budget else scorer.threshold
-    return Outcome(n_rows, n_alerts, threshold, resumed, differences, bad_cells, errors)
+    return Outcome(
+        n_rows,
+        decided.n_alerts,
+        threshold,
+        resumed,
+        differences,
+        n_bad_cells(bad),
+        errors,
+        decided.n_explored,
+        decided.n_muted,
+        len(parts.damaged),
+    )
 
 
 def _score_chunks(run: Run, table: Input, chunk_rows: int, progress: Progress) -> list[list[Part]]:
@@ -199,6 +249,10 @@ def _scored_rows(
     With a schema, they have its columns and types.
     """
     base = pl.Schema({"row": pl.Int64, "score": pl.Float64, "percentile": pl.Float64, "file": pl.String})
+    if found.scorer.novelty:
+        base |= {"novelty_score": pl.Float64(), "novelty": pl.Float64()}
+    if found.scorer.kinds:
+        base |= {"kind": pl.Int64()}
     scans = [pl.LazyFrame(schema=schema or base)]
     for name, parts in files:
         start = 1
@@ -210,51 +264,24 @@ def _scored_rows(
     return pl.concat(scans, how="diagonal_relaxed").with_row_index("index", offset=first)
 
 
-def _decided(rows: pl.LazyFrame, scorer: Scorer, explain: bool) -> tuple[pl.Expr, int, NDArray[np.int64]]:
-    """Return which rows are alerts, how many, and the indices of the rows to explain or list."""
-    alerts = scorer.alerts
-    scores = rows.select("score").collect()["score"].to_numpy()
-    are_alerts = scorer.is_alert(scores)
-    alert = scorer.model.is_alert(pl.col("score"), alerts.threshold)
-    if alerts.budget is not None:
-        alert = pl.col("index").is_in(np.flatnonzero(are_alerts).tolist())
-    chosen = np.flatnonzero(are_alerts if explain else are_alerts[:0])
-    if alerts.top or alerts.budget:
-        chosen = np.sort(highest(scores, alerts.top or alerts.budget or 0))
-    return alert, int(are_alerts.sum()), chosen
+def _highest_first(rows: pl.LazyFrame) -> pl.LazyFrame:
+    return rows.sort(["score", "index"], descending=[True, False])
 
 
-def _explained(
-    run: Run, every: list[Part], chosen: NDArray[np.int64], parts: Parts, progress: Progress
-) -> pl.Expr:
-    """Explain the chosen rows and return the column of reasons."""
-    ends = np.cumsum([part.scored for part in every])
-    jobs: list[tuple[str, NDArray[np.int64]]] = []
-    for part, end in zip(every, ends, strict=True):
-        own = chosen[np.searchsorted(chosen, end - part.scored) : np.searchsorted(chosen, end)]
-        for start in range(0, len(own), _EXPLAINED_AT_A_TIME):
-            jobs.append((part.name, own[start : start + _EXPLAINED_AT_A_TIME] - (end - part.scored)))
-    for done, _ in enumerate(run(Parts.explain, jobs), start=1):
-        progress("Explaining", done, len(jobs))
-    reasons = [pl.read_parquet(parts.reasons(*job), glob=False)["reasons"] for job in jobs]
-    texts = pl.concat([pl.Series("reasons", [], dtype=pl.String), *reasons])
-    return pl.col("index").replace_strict(chosen, texts, default="", return_dtype=pl.String)
-
-
-def _output_columns(rows: pl.LazyFrame, scorer: Scorer, before: list[str], added: list[str]) -> list[pl.Expr]:
+def _output_columns(
+    rows: pl.LazyFrame, scorer: Scorer, before: list[str], added: Iterable[str]
+) -> list[pl.Expr]:
     """Return the columns of the output; copied columns keep their names, ours are renamed if necessary."""
     found = rows.collect_schema()
     kept = {str(i): name for i, name in enumerate(scorer.kept) if str(i) in found}
-    names = output_names(kept.values(), (*before, "score", "percentile", *added))
+    names = output_names(kept.values(), dict.fromkeys((*before, "score", "percentile", *added)))
     ours = [pl.col(name).alias(new) for name, new in names.items()]
     copied = [pl.col(position).alias(name) for position, name in kept.items()]
     return [*ours[: len(before)], *copied, *ours[len(before) :]]
 
 
-def _write_errors(
-    files: list[tuple[str, list[Part]]], parts: Parts, output: Output
-) -> tuple[dict[str, int], Path | None]:
-    """Return the number of cells by column that could not be used, and write the rows that were left out to a file."""
+def _bad_rows(files: list[tuple[str, list[Part]]], parts: Parts) -> pl.DataFrame | None:
+    """Return the rows with cells that could not be used, with their numbers in the files."""
     found = []
     for name, own in files:
         start = 0
@@ -266,18 +293,7 @@ def _write_errors(
                     rows.select(*place, pl.col("dplan_row_number") + start, pl.exclude("dplan_row_number"))
                 )
             start += part.rows
-    target = None if output.path is None else output.errors
-    if target is not None and output.overwrite:
-        target.unlink(missing_ok=True)  # of an earlier run
-    if not found:
-        return {}, None
-    bad = pl.concat(found, how="diagonal_relaxed")
-    skipped = parts.scorer.on_error == "skip"
-    if skipped and target is not None:
-        with atomic_write(target) as temporary:
-            write_bad_rows(bad, temporary)
-    counts = dict(bad.group_by("dplan_column", maintain_order=True).len().rows())
-    return counts, target if skipped else None
+    return pl.concat(found, how="diagonal_relaxed") if found else None
 
 
 def _write_output(rows: pl.LazyFrame, output: Output, conventions: Conventions, folder: Path) -> None:
@@ -300,11 +316,9 @@ def _working_folder(output: Output, table: Input, inputs: Iterable[Path]) -> Ite
         with TemporaryDirectory(prefix="dplan-") as temporary:
             yield Path(temporary)
         return
-    with output.claimed(table, *inputs) as target:
-        folder = target.with_name(f".{target.name}.parts")
-        folder.mkdir(0o700, exist_ok=True)  # private, because it contains rows of the table
-        for leftover in folder.glob(".*"):  # from a run that was killed
-            leftover.unlink()
+    folder = output.parts
+    with output.claimed(table, *inputs, others=[folder]):
+        clear_folder(folder)
         try:
             yield folder
         except BaseException as error:
