@@ -27,6 +27,7 @@ def review(
     port: int = 0,
     refit_every: int = 10,
     who: str = "",
+    kinds: str | Path | None = None,
     browser: bool = True,
 ) -> Review:
     """Serve a page on this machine on which a person reviews the most suspicious rows of a table.
@@ -56,6 +57,8 @@ def review(
         Verdicts after which the detector learns from them.
     who : str
         Name of the reviewer in the log.
+    kinds : path, optional
+        A file of kinds from `dplan.kinds`, by which the queue is grouped; rows of muted kinds are not asked about.
     browser : bool, default=True
         Whether to open the page in a browser.
 
@@ -96,6 +99,7 @@ def review(
             port=port,
             refit_every=refit_every,
             who=who,
+            kinds=None if kinds is None else Path(kinds),
             drop=[drop] if isinstance(drop, str) else tuple(drop),
             scratch=scratch,
         ).start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,26 +10,28 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan._kernels.perceptron import Floats
+from dplan.arrays import Float32s, highest_first
 from dplan.columns.formatting import cell, format_value
-from dplan.review.log import Record
-from dplan.review.rounds import Round
+from dplan.review.log import Record, label_of
+from dplan.review.rounds import GROUPINGS, Round
+from dplan.review.session import Session
 from dplan.tables.evidence import Evidence
 from dplan.tables.model import TableModel
 from dplan.tables.row_keys import feature_keys
 from dplan.text import visible
 
-__all__ = ["row_details", "similar_rows"]
+__all__ = ["context_view", "first_reasons", "group_view", "row_details", "similar_rows", "whole_value"]
 
 _REASONS = 5
 _SIMILAR = 3
+_LONGEST = 200_000  # characters of a value
+_COLUMNS = 30  # of a table of other rows
 
 
-def row_details(current: Round, row: int, ids: Sequence[str]) -> dict[str, Any]:
-    """Return what the model says about a row of the pool, as JSON values; the most important columns come first."""
-    place = current.places[row]
-    frame, prepared = current.pool[[place]], current.prepared[[place]]
+def row_details(current: Round, row: int, frame: pl.DataFrame, ids: Sequence[str]) -> dict[str, Any]:
+    """Return what the model says about a row of the table, as JSON values; the most important columns come first."""
     model = current.model
+    prepared = _prepared(current, row, frame)
     explanation = model.explain(frame, prepared, current.scores[[row]])
     (found,) = model.evidence.reasons(frame, prepared, explanation, _REASONS)
     features = _Features(model, frame, prepared[0])
@@ -44,17 +47,18 @@ def row_details(current: Round, row: int, ids: Sequence[str]) -> dict[str, Any]:
         }
         for j, reason in why.items()
     ]
-    ranked = np.argsort(-np.abs(explanation.effects[0]), kind="stable").tolist()
+    ranked = highest_first(np.abs(explanation.effects[0])).tolist()
     listed = [*why, *(j for j in ranked if j not in why)]
     known = set(model.columns)
     return {
         "row": row,
         "score": round(float(current.scores[row]), 4),
         "baseline": round(explanation.baseline, 4),
+        "novelty": _novelty(model, prepared),
         "reasons": reasons,
         "values": [features.value(j) for j in listed],
         "others": [
-            {"name": visible(name, 80), "value": _text(frame, name, 0)}
+            {"name": visible(name, 80), **_long(frame, name)}
             for name in frame.columns
             if name not in known and name not in ids
         ],
@@ -62,10 +66,87 @@ def row_details(current: Round, row: int, ids: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def first_reasons(current: Round, frames: Mapping[int, pl.DataFrame]) -> dict[int, dict[str, str]]:
+    """Return the first reason for the score of each row, as the queue shows it; rows without one are left out."""
+    rows = list(frames)
+    frame = pl.concat(frames.values(), how="diagonal_relaxed")
+    prepared = np.concatenate([_prepared(current, row, frames[row]) for row in rows])
+    explanation = current.model.explain(frame, prepared, current.scores[rows])
+    found = current.model.evidence.reasons(frame, prepared, explanation, 1)
+    return {
+        row: {
+            "name": visible(reasons[0].column, 80),
+            "value": visible(reasons[0].value, 60),
+            "text": visible(reasons[0].text(), 300),
+        }
+        for row, reasons in zip(rows, found, strict=True)
+        if reasons
+    }
+
+
+def group_view(session: Session, row: int, by: str, columns: Sequence[str]) -> dict[str, Any]:
+    """Return the rows that belong together with a row, as a table in which some or all of them are decided at once.
+
+    The row itself comes first, then others without a verdict, at most `Grouping.most`; the decided ones are counted.
+
+    Parameters
+    ----------
+    session : Session
+        The session.
+    row : int
+        The row.
+    by : str
+        One of `GROUPINGS`.
+    columns : sequence of str
+        The columns to show, the most important first.
+    """
+    with session.lock:
+        current, judged = session.round, session.judged()
+        alike = current.group(row, by)
+        waiting = [other for other in dict.fromkeys([row, *alike]) if other not in judged]
+        frames = {other: session.frame(other) for other in waiting[: GROUPINGS[by].most]}
+        keys = {other: session.key(other) for other in frames}
+    return {
+        "by": by,
+        "title": GROUPINGS[by].title,
+        "name": visible(GROUPINGS[by].name(current, row), 80),
+        "round": current.number,
+        "open": len(waiting),
+        "decided": Counter(
+            visible(label_of(judged[other]), 60) for other in alike if other in judged
+        ).most_common(),
+        "columns": [visible(name, 80) for name in columns[:_COLUMNS]],
+        "rows": [
+            {
+                "row": other,
+                "digest": keys[other].digest,
+                "id": visible(", ".join(keys[other].ids), 80),
+                "score": round(float(current.scores[other]), 3),
+                "values": [visible(_whole(frame, name, 0), 60) for name in columns[:_COLUMNS]],
+            }
+            for other, frame in frames.items()
+        ],
+    }
+
+
+def _prepared(current: Round, row: int, frame: pl.DataFrame) -> Float32s:
+    """Return a row as the detector sees it."""
+    if row in current.places:
+        return current.prepared[[current.places[row]]]
+    return current.model.prepare_with_report(frame)[0]
+
+
+def _novelty(model: TableModel, prepared: Float32s) -> float | None:
+    """Return how novel a row is, or None if the detector has no explorers."""
+    if not model.detector._explorer_terms():
+        return None
+    return float(model.novelty_percentile(model.novelty_scores_of(prepared))[0])
+
+
 class _Features:
     """The values of a row in the columns of the model."""
 
-    def __init__(self, model: TableModel, frame: pl.DataFrame, prepared: Floats) -> None:
+    def __init__(self, model: TableModel, frame: pl.DataFrame, prepared: Float32s) -> None:
         self.evidence, self.frame, self.prepared = model.evidence, frame, prepared
 
     def own(self, j: int) -> slice:
@@ -80,7 +161,7 @@ class _Features:
         mine = self.prepared[self.own(j)]
         return {
             "name": visible(column.name, 80),
-            "value": _text(self.frame, column.name, 0),
+            **_long(self.frame, column.name),
             "typical": visible(typical.text, 120),
             "unusual": column.is_new(mine) or not typical.includes(mine),
         }
@@ -100,14 +181,14 @@ def _own(evidence: Evidence, j: int) -> slice:
 
 
 def similar_rows(
-    current: Round, row: int, listed: Sequence[int], judged: Mapping[int, Record]
+    current: Round, row: int, own_frame: pl.DataFrame, listed: Sequence[int], judged: Mapping[int, Record]
 ) -> dict[str, list[dict[str, Any]]]:
     """Return the nearest known anomalies and the nearest rows that were found normal, with their values.
 
     The values are those of the columns of the model with the listed indices.
     """
     evidence = current.model.evidence
-    own = current.prepared[current.places[row]]
+    own = _prepared(current, row, own_frame)[0]
     found: dict[str, list[dict[str, Any]]] = {}
     for decision in ("anomaly", "normal"):
         rows = [
@@ -136,7 +217,7 @@ def similar_rows(
     return found
 
 
-def _stored(model: TableModel, decision: str) -> tuple[Floats, list[str]]:
+def _stored(model: TableModel, decision: str) -> tuple[Float32s, list[str]]:
     """Return the rows with a verdict that a model remembers, and what they are called."""
     if decision == "normal":
         rows = model.background[:0] if model.checked_normal is None else model.checked_normal
@@ -146,7 +227,7 @@ def _stored(model: TableModel, decision: str) -> tuple[Floats, list[str]]:
     return model.known_anomalies, [f"{own} ({names[k]})" for own, k in known]
 
 
-def _distinct(rows: Floats, order: NDArray[np.int64]) -> list[int]:
+def _distinct(rows: Float32s, order: NDArray[np.int64]) -> list[int]:
     """Return the first few positions with different rows: a row may be stored in the model and judged here."""
     first: dict[str, int] = {}
     for i, key in zip(order.tolist(), feature_keys(rows[order]), strict=True):
@@ -159,5 +240,38 @@ def _title(record: Record) -> str:
 
 
 def _text(frame: pl.DataFrame, name: str, row: int) -> str:
+    return visible(_whole(frame, name, row))
+
+
+def _whole(frame: pl.DataFrame, name: str, row: int) -> str:
     found = cell(frame, name, row)
-    return visible(found if isinstance(found, str) else format_value(found))
+    return found if isinstance(found, str) else format_value(found)
+
+
+def _long(frame: pl.DataFrame, name: str) -> dict[str, Any]:
+    """Return the value of a row and, if it was cut, the place of the column, by which all of it can be read."""
+    whole = _whole(frame, name, 0)
+    shown = visible(whole)
+    cut = len(whole) > len(shown) or shown.endswith(" characters)")
+    return {"value": shown, **({"cut": frame.columns.index(name)} if cut else {})}
+
+
+def whole_value(frame: pl.DataFrame, column: int) -> dict[str, str]:
+    """Return the whole value of a column of a row, up to what a browser can show."""
+    name = frame.columns[column]
+    return {"name": visible(name, 80), "value": visible(_whole(frame, name, 0), _LONGEST)}
+
+
+def context_view(
+    rows: pl.DataFrame, numbers: Sequence[int], scores: Sequence[float], own: int
+) -> list[dict[str, Any]]:
+    """Return rows of the same account, machine or customer as they are listed."""
+    return [
+        {
+            "row": number,
+            "own": number == own,
+            "score": round(score, 3),
+            "values": [visible(_whole(rows, name, place), 60) for name in rows.columns[:_COLUMNS]],
+        }
+        for place, (number, score) in enumerate(zip(numbers, scores, strict=True))
+    ]

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from sklearn.base import clone
 
+from dplan.arrays import highest_first
 from dplan.detectors._base import Detector
 from dplan.detectors.ensemble import DPLANEnsemble
 from dplan.detectors.iforest import IForest
@@ -22,9 +22,9 @@ from dplan.exceptions import NoLabelsWarning
 from dplan.query import asking_order, blended, explored_share, trust
 from dplan.review.rounds import Progress, Round, likeness_of
 from dplan.review.table import TableFile
-from dplan.scoring.scorer import Batch, Best, Scored, Scorer, highest, together
+from dplan.scoring.scorer import Batch, Best, Scored, Scorer, together
 from dplan.scoring.threads import in_threads
-from dplan.tables.chunks import Chunk
+from dplan.tables.chunks import Chunk, n_chunks
 from dplan.tables.fitting import fit_table
 from dplan.tables.labelled import LabelledTable
 from dplan.tables.labels import Judged
@@ -76,7 +76,8 @@ class Engine:
         self._places: dict[int, int] = {}  # of these rows
         self._sample = Best(_SAMPLE)
         self._explored: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        self._first = np.empty(0)  # the scores of the first model
+        self._total = 0  # rows of the table, once it is known
+        self._first = np.empty(0)  # how suspicious the first model finds each row
 
     @cached_property
     def base(self) -> TableModel:
@@ -85,10 +86,19 @@ class Engine:
             given = self._model
             return given if isinstance(given, TableModel) else TableModel.load(given)
         ids = self.table.ids
-        frame, _ = self.table.input.read(aside=[*ids, *self._drop])
+        frame, meanings = self.table.input.read(aside=[*ids, *self._drop])
         features = frame.drop(dict.fromkeys([*ids, *self._drop]))
         unlabelled = np.zeros(frame.height, dtype=np.int64)
-        table = LabelledTable(features, unlabelled, ("unlabelled",), frame.select(ids), "", self.table.input)
+        table = LabelledTable(
+            features,
+            unlabelled,
+            ("unlabelled",),
+            frame.select(ids),
+            "",
+            self.table.input,
+            meanings={name: meanings[name] for name in features.columns if name in meanings},
+            missing=self.table.input.missing,
+        )
         return fit_table(table, IForest(random_state=self.seed), estimate=False, seed=self.seed)
 
     @cached_property
@@ -98,26 +108,30 @@ class Engine:
     def open(self, wanted: Collection[tuple[str, ...]] = (), progress: Progress = quiet) -> Round:
         """Score the table with the first model; the pool includes the rows with the wanted ids."""
         progress("Reading the table", 0, None)
+        source = self.table.input
+        self._total = n_chunks(self.table.path, source.format, 1) or 0
         rng = np.random.default_rng(self.seed)
-        top, finds, again, scores = Best(POOL), Best(2 * _EXPLORED), [], []
+        top, finds, again, scores, first = Best(POOL), Best(2 * _EXPLORED), [], [], []
         base = self.base
         with ThreadPoolExecutor(1) as growing:
             explorer = growing.submit(lambda: self._explorer)  # while rows are read and scored
             for scored in self._scored(base, progress):
                 assert scored.table is not None
+                assert scored.suspicion is not None
                 scores.append(scored.score)
-                top.add(scored, scored.score)
+                first.append(scored.suspicion)
+                top.add(scored, scored.suspicion)
                 keys = -rng.random(len(scored))
                 self._sample.add(scored, keys)
-                drawn = scored[highest(keys, _SAMPLE)]
+                drawn = scored[highest_first(keys)[:_SAMPLE]]
                 finds.add(drawn, explorer.result().anomaly_score(drawn.prepared))
                 again.append(scored[find(scored.table, self.table.ids, int(scored.rows[0]), wanted)])
         assert top.scored is not None
         assert finds.scored is not None
         unseen = finds.scored[~np.isin(finds.scored.rows, top.scored.rows[:_EXPLORED])][:_EXPLORED]
         self._explored = unseen.rows
-        self._first = np.concatenate(scores)
-        return self._round(0, base, self._first, [top.scored, *again, unseen], {})
+        self._first = np.concatenate(first)
+        return self._round(0, base, np.concatenate(scores), self._first, [top.scored, *again, unseen], {})
 
     def refit(self, classes: Mapping[int, str], number: int, progress: Progress = quiet) -> Round:
         """Learn from verdicts and score the table again.
@@ -125,8 +139,7 @@ class Engine:
         Parameters
         ----------
         classes : mapping of int to str
-            The class of each row with a verdict, the oldest first, and "" if it is normal. The rows must have been in a
-            pool.
+            The class of each row with a verdict, the oldest first, and "" if it is normal.
         number : int
             Of the round.
         progress : callable
@@ -134,24 +147,37 @@ class Engine:
         """
         progress("Learning from your verdicts", 0, None)
         self.table.check_unchanged()
+        self._fetch([row for row in classes if row not in self._places])
         model = self._learned(classes, progress)
-        top, scores = Best(POOL), []
+        top, scores, suspicions = Best(POOL), [], []
         for scored in self._scored(model, progress):
+            assert scored.suspicion is not None
             scores.append(scored.score)
-            top.add(scored, scored.score)
+            suspicions.append(scored.suspicion)
+            top.add(scored, scored.suspicion)
         assert top.scored is not None
         kept = self._seen_rows(list(dict.fromkeys([*classes, *self._explored.tolist()])))
-        return self._round(number, model, np.concatenate(scores), [top.scored, kept], classes)
+        suspicion = np.concatenate(suspicions)
+        return self._round(number, model, np.concatenate(scores), suspicion, [top.scored, kept], classes)
 
     def _scored(self, model: TableModel, progress: Progress) -> Iterator[Scored]:
-        n_rows, scorer = 0, Scorer(model)
-        progress("Scoring rows", 0, None)
+        """Score the table; yield rows with how suspicious they are, which decides what to ask."""
+        n_rows, scorer = 0, Scorer(model, suspicion=True)
+        progress("Scoring rows", 0, self._total or None)
+        shares: list[float | None] = []  # of the file, up to the end of each chunk
+
+        def jobs() -> Iterator[tuple[Scorer, int, Chunk, pl.DataFrame]]:
+            for first, chunk, frame in self.table.chunks():
+                shares.append(chunk.share)
+                yield scorer, first, chunk, frame
+
         with in_threads(model, 2) as run:
-            jobs = ((scorer, first, chunk, frame) for first, chunk, frame in self.table.chunks())
-            for scored in run(_score, jobs):
+            for done, scored in enumerate(run(_score, jobs())):
                 n_rows += len(scored)
-                progress("Scoring rows", n_rows, None)
+                likely = round(n_rows / share) if (share := shares[done]) else None
+                progress("Scoring rows", n_rows, max(self._total, n_rows) if self._total else likely)
                 yield scored
+        self._total = n_rows
 
     def _learned(self, classes: Mapping[int, str], progress: Progress) -> TableModel:
         """Return the first model, trained further on the verdicts so far."""
@@ -178,6 +204,8 @@ class Engine:
 
     def _detector(self, progress: Progress) -> Detector:
         """Return the detector to train: a copy of the first one if that can learn from labels."""
+        from sklearn.base import clone
+
         first = self.base.detector
         if not first.uses_labels:
             detector: Detector = clone(self._learner)
@@ -196,12 +224,13 @@ class Engine:
         number: int,
         model: TableModel,
         scores: NDArray[np.float64],
+        suspicion: NDArray[np.float64],
         parts: list[Scored],
         classes: Mapping[int, str],
     ) -> Round:
         every = together(parts)
         rows, first = np.unique(every.rows, return_index=True)
-        pool = every[first[np.argsort(-scores[rows], kind="stable")]]
+        pool = every[first[highest_first(scores[rows])]]
         self._remember(pool)
         assert pool.table is not None
         likeness = likeness_of(model)
@@ -210,9 +239,9 @@ class Engine:
         found = {row: bool(name) for row, name in classes.items()}
         share = explored_share(found, set(self._explored.tolist()))
         trusted = trust(found) if self.base.detector.uses_labels else 0.0
-        suspicion = blended(scores[asked], self._first[asked], trusted)
+        urgency = blended(suspicion[asked], self._first[asked], trusted)
         novelty = self._explorer.anomaly_score(prepared)
-        order, explored = asking_order(suspicion, novelty, share, likeness.duplicates_in(prepared))
+        order, explored = asking_order(urgency, novelty, share, likeness.duplicates_in(prepared))
         uncertainty = getattr(model.detector, "uncertainty", None)
         return Round(
             number,
@@ -228,6 +257,15 @@ class Engine:
             np.empty(0) if uncertainty is None else uncertainty(pool.prepared),
         )
 
+    def _fetch(self, rows: Sequence[int]) -> None:
+        """Read rows that were never in a pool: somebody has looked for them."""
+        if rows:
+            scorer = Scorer(self.base, suspicion=True)
+            for first, chunk, frame in self.table.chunks():
+                own = [row - first for row in rows if first <= row < first + frame.height]
+                if own:
+                    self._remember(scorer.score(Batch(frame, chunk.place, first))[own])
+
     def _remember(self, pool: Scored) -> None:
         new = pool[[row not in self._places for row in pool.rows.tolist()]]
         start = len(self._places)
@@ -239,5 +277,5 @@ class Engine:
         return self._seen[[self._places[row] for row in rows]]
 
 
-def _score(model: TableModel, scorer: Scorer, first: int, chunk: Chunk, frame: pl.DataFrame) -> Scored:
+def _score(_: TableModel, scorer: Scorer, first: int, chunk: Chunk, frame: pl.DataFrame) -> Scored:
     return scorer.score(Batch(frame, chunk.place, first))

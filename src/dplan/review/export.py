@@ -1,9 +1,8 @@
-"""What comes of a review: labels, counts, one log out of several, and where its files are."""
+"""What comes of a review: labels, counts, and one log out of several."""
 
 from __future__ import annotations
 
 import heapq
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,16 +14,16 @@ import polars as pl
 
 from dplan.exceptions import VerdictLogError
 from dplan.persistence.atomic import atomic_write
-from dplan.persistence.claim import check_inputs, claimed
+from dplan.persistence.claim import claimed
 from dplan.review.log import Record, Standing, VerdictLog, label_of
 from dplan.review.table import TableFile
 from dplan.tables.row_keys import Key, find, keys_of
 from dplan.tables.writing import format_of_output, write_rows
+from dplan.text import shown
 
 __all__ = [
     "Exported",
     "LogCounts",
-    "ReviewFiles",
     "count_lines",
     "export_labels",
     "merge_logs",
@@ -47,6 +46,8 @@ class LogCounts:
         Verdicts that count, by reviewer.
     sessions, refits : int
         How often the page was opened, and how often the detector learned.
+    muted : dict of str to dict
+        The line of each kind that was muted and not unmuted, by its name.
     """
 
     labels: dict[str, int]
@@ -56,6 +57,7 @@ class LogCounts:
     reviewers: dict[str, int]
     sessions: int
     refits: int
+    muted: dict[str, Record]
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ def count_lines(records: Sequence[Record]) -> LogCounts:
     verdicts = Standing(records)
     standing = sum(1 for _ in verdicts.standing())
     current = verdicts.current.values()
+    latest = {record["rule"]: record for record in records if record["kind"] in ("mute", "unmute")}
     return LogCounts(
         dict(Counter(map(label_of, current)).most_common()),
         kinds["verdict"],
@@ -81,6 +84,7 @@ def count_lines(records: Sequence[Record]) -> LogCounts:
         dict(Counter(record["who"] for record in current).most_common()),
         kinds["session"],
         kinds["refit"],
+        {record["name"]: record for record in latest.values() if record["kind"] == "mute"},
     )
 
 
@@ -139,6 +143,7 @@ def export_labels(
     *,
     only_reviewed: bool = False,
     inputs: Sequence[Path] = (),
+    overwrite: bool = True,
 ) -> Exported:
     """Write a table with a column of verdicts, which ``dplan fit`` and ``dplan update`` read.
 
@@ -157,6 +162,8 @@ def export_labels(
         Leave out rows without a verdict.
     inputs : sequence of path
         Other files that must not be replaced, such as that of the log.
+    overwrite : bool
+        Replace the output if it exists.
     """
     labels = {key: label_of(record) for key, record in Standing(records).current.items()}
     columns: list[str] = next((r["columns"] for r in reversed(records) if r["kind"] == "session"), [])
@@ -175,7 +182,7 @@ def export_labels(
             yield part
 
     with (
-        claimed(output, [table.path, *inputs]),
+        claimed(output, [table.path, *inputs], overwrite=overwrite),
         TemporaryDirectory(dir=output.absolute().parent, prefix=".labels-") as name,
     ):
         scans = []
@@ -200,6 +207,11 @@ def _labelled(
     places = find(frame, ids, first, {key.ids for key in labels})
     if not places:
         return found
+    absent = next((name for name in columns if name not in frame.columns), None)
+    if absent is not None:
+        raise VerdictLogError(
+            f"the log is about a table with the column {shown(absent)}, which this one does not have"
+        )
     rows, numbers = frame[places], [first + place for place in places]
     keys = keys_of(rows, ids, columns, numbers, labels)
     for place, key in zip(places, keys, strict=True):
@@ -214,58 +226,3 @@ def _verdict_column(columns: Sequence[str]) -> str:
     while name in columns:
         name = f"dplan_{name}"
     return name
-
-
-@dataclass(frozen=True)
-class ReviewFiles:
-    """What a review writes.
-
-    Attributes
-    ----------
-    log : pathlib.Path
-        The verdicts.
-    model : pathlib.Path
-        The updated model.
-    labels : pathlib.Path or None
-        The table with a column of verdicts, if asked for.
-    """
-
-    log: Path
-    model: Path
-    labels: Path | None = None
-
-    @classmethod
-    def of(
-        cls,
-        table: Path,
-        model: Path | None,
-        *,
-        log: Path | None = None,
-        model_out: Path | None = None,
-        labels_out: Path | None = None,
-    ) -> ReviewFiles:
-        """Return the files as given, others beside the model or, without one, beside the table.
-
-        Raises ValueError if one of them is the table, the model or another of them.
-
-        Examples
-        --------
-        >>> files = ReviewFiles.of(Path("data/june.csv"), Path("models/fraud.dplan"))
-        >>> files.log.as_posix(), files.model.as_posix()
-        ('models/fraud.june.verdicts.jsonl', 'models/fraud-reviewed.dplan')
-        """
-        begin = model or table
-        name = table.stem if model is None else f"{model.stem}.{table.stem}"
-        found = cls(
-            log or begin.with_name(f"{name}.verdicts.jsonl"),
-            model_out or begin.with_name(f"{begin.stem}-reviewed.dplan"),
-            labels_out,
-        )
-        written: list[Path] = []
-        for output in filter(None, (found.log, found.model, found.labels)):
-            check_inputs(output, [table, *([] if model is None else [model])])
-            if os.path.realpath(output) in map(os.path.realpath, written):
-                raise ValueError(f"{output} cannot be two outputs of a review; choose another one")
-            check_inputs(output, written)  # which may be other names of the same file
-            written.append(output)
-        return found

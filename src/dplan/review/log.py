@@ -6,36 +6,87 @@ not undone counts, so replaying the lines always gives the same labels. The kind
 - ``session``: the page was opened; which table, model and id columns,
 - ``verdict``: what a person decided about a row, and what they saw,
 - ``undo``: verdicts that no longer count,
-- ``refit``: the detector learned from the verdicts so far.
+- ``refit``: the detector learned from the verdicts so far,
+- ``threshold``: how many alerts the reviewer wants,
+- ``rename``: a class has another name from now on, also in the verdicts so far,
+- ``mute``, ``unmute``: rows of a kind are not asked about, or are again; the file of kinds says so too.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dplan.exceptions import VerdictLogError
 from dplan.persistence.appending import AppendedFile
+from dplan.persistence.schema import Fields, is_count, is_number, is_text, is_texts, list_of, problem
 from dplan.tables.row_keys import Key
 
-__all__ = ["Decision", "Record", "Standing", "VerdictLog", "label_of", "read_log"]
+__all__ = [
+    "Decision",
+    "Record",
+    "Refused",
+    "Standing",
+    "VerdictLog",
+    "chosen_threshold",
+    "label_of",
+    "read_log",
+]
 
 Record = dict[str, Any]
 Decision = Literal["anomaly", "normal", "unsure"]
 
-_NUMBER, _TEXTS = (int, float), "a list of strings"
-_FIELDS: dict[str, dict[str, Any]] = {
-    "session": {"version": int, "table": str, "model": str, "ids": _TEXTS, "columns": _TEXTS},
-    "verdict": {"row": _TEXTS, "digest": str, "number": int, "model": str, "round": int, "score": _NUMBER,
-                "rank": int, "reasons": _TEXTS, "verdict": str, "class": str, "who": str, "window": str,
-                "seconds": _NUMBER, "together": int},
-    "undo": {"of": list, "who": str, "window": str},
-    "refit": {"round": int, "model": str, "seconds": _NUMBER, "upto": int},
+_COUNT, _NUMBER, _TEXT = (
+    (is_count, "a whole number from 0"),
+    (is_number, "a finite number"),
+    (is_text, "text"),
+)
+_TEXTS = (is_texts, "a list of texts")
+_BY = {"who": _TEXT, "window": _TEXT}
+_FIELDS: dict[str, Fields] = {
+    "session": {"version": _COUNT, "table": _TEXT, "model": _TEXT, "ids": _TEXTS, "who": _TEXT,
+                "columns": (lambda value: is_texts(value) and bool(value), "a list of columns")},
+    "verdict": {
+        "row": _TEXTS, "digest": _TEXT, "number": _COUNT, "model": _TEXT, "round": _COUNT, "score": _NUMBER,
+        "rank": _COUNT, "reasons": _TEXTS,
+        "verdict": (lambda value: value in get_args(Decision), "anomaly, normal or unsure"),
+        "class": _TEXT, **_BY, "seconds": _NUMBER, "comment": _TEXT,
+        "together": (lambda value: is_count(value) and value > 0, "a number of rows"),
+    },
+    "undo": {"of": (list_of(is_count), "a list of line numbers"), **_BY},
+    "refit": {"round": _COUNT, "model": _TEXT, "seconds": _NUMBER, "upto": _COUNT},
+    "threshold": {"round": _COUNT, "score": _NUMBER, "alerts": _COUNT, "rows": _COUNT, **_BY},
+    "rename": {"from": _TEXT, "to": _TEXT, **_BY},
+    "mute": {"rule": _TEXT, "name": _TEXT, "reason": _TEXT, "until": _TEXT, **_BY},
+    "unmute": {"rule": _TEXT, "name": _TEXT, **_BY},
 }  # fmt: skip
+_EVERY: Fields = {"n": _COUNT, "time": _TEXT, "kind": _TEXT}  # what each line has
+_OPTIONAL = ("comment",)
+
+
+_SAME_IN_GROUP = ("kind", "time", "window", "verdict", "class", "together")
+
+
+class Refused(Exception):
+    """A request that conflicts with what is known now; nothing was saved.
+
+    Attributes
+    ----------
+    current : dict or None
+        The verdict that counts for the row, if that is the conflict.
+    """
+
+    def __init__(self, message: str, current: Record | None = None) -> None:
+        super().__init__(message)
+        self.current = current
 
 
 class Standing:
@@ -74,6 +125,8 @@ class Standing:
             self._given.setdefault(key, []).append(record)
             self.current.pop(key, None)  # so that the latest verdict is the last
             self.current[key] = record
+        elif record["kind"] == "rename":
+            self._rename(record["from"], record["to"])
         elif record["kind"] == "undo":
             undone = [self._by_number.pop(n) for n in record["of"] if n in self._by_number]
             for one in undone:
@@ -81,6 +134,18 @@ class Standing:
             if undone:
                 last = {key: given[-1] for key, given in self._given.items() if given}
                 self.current = dict(sorted(last.items(), key=lambda found: found[1]["n"]))
+
+    def _rename(self, before: str, after: str) -> None:
+        for n, record in self._by_number.items():
+            if record["class"] == before:
+                self._by_number[n] = {**record, "class": after}
+        for key, given in self._given.items():
+            self._given[key] = [self._by_number[record["n"]] for record in given]
+        self.current = {key: self._by_number[record["n"]] for key, record in self.current.items()}
+
+    def given(self) -> Mapping[Key, Sequence[Record]]:
+        """Return all verdicts about each row that are not undone, the oldest first."""
+        return {key: given for key, given in self._given.items() if given}
 
     def standing(self) -> Iterator[Record]:
         """Yield the verdicts that are not undone, the latest first, including those that a later one replaced."""
@@ -138,6 +203,15 @@ class VerdictLog:
             raise VerdictLogError(f"cannot write to {self.path}: {error.strerror or error}") from error
         self.verdicts = Standing(self.records)
 
+    def check_ids(self, ids: Sequence[str]) -> None:
+        """Raise VerdictLogError if other columns identified the rows before."""
+        sessions = [record for record in self.records if record["kind"] == "session"]
+        if sessions and sessions[-1]["ids"] != list(ids):
+            used = " ".join(f"--id {name}" for name in sessions[-1]["ids"]) or "row numbers"
+            raise VerdictLogError(
+                f"{self.path} identifies rows by {used}; use the same ids, or another log (--log)"
+            )
+
     def append(self, *records: Record) -> list[Record]:
         """Add lines, with number and time; when this returns, they are on disk.
 
@@ -145,13 +219,11 @@ class VerdictLog:
         """
         with self._lock:
             time = datetime.now(UTC).isoformat(timespec="milliseconds")
-            numbered = [
-                {"n": len(self.records) + i, "time": time, **record}
-                for i, record in enumerate(records, start=1)
-            ]
-            for record in numbered:
-                if problem := _problem(record, record["n"]):
-                    raise ValueError(f"not saved: {problem}")
+            numbered = []
+            for number, record in enumerate(records, start=len(self.records) + 1):
+                numbered.append({"n": number, "time": time, **record})
+                if wrong := _problem(numbered[-1], number):
+                    raise ValueError(f"not saved: {wrong}")
             try:
                 if self._file is not None:
                     self._file.append(_as_lines(numbered))
@@ -195,6 +267,28 @@ def label_of(record: Record, anomaly: str = "anomaly") -> str:
     return str(record["class"] or anomaly) if record["verdict"] == "anomaly" else str(record["verdict"])
 
 
+def chosen_threshold(records: Sequence[Record], ascending: NDArray[np.float64]) -> float | None:
+    """Return the threshold that gives as many alerts as the reviewer chose last; None if they did not.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        The log.
+    ascending : ndarray of float64
+        The scores of all rows, sorted; if there are more or fewer than then, the share of alerts is the same.
+
+    Examples
+    --------
+    >>> chosen_threshold([{"kind": "threshold", "alerts": 10, "rows": 100}], np.arange(10.0))
+    9.0
+    """
+    chosen = next((record for record in reversed(records) if record["kind"] == "threshold"), None)
+    if chosen is None:
+        return None
+    n = len(ascending)
+    return float(ascending[n - min(max(round(chosen["alerts"] / chosen["rows"] * n), 1), n)])
+
+
 def _as_lines(records: Iterable[Record]) -> bytes:
     return b"".join(json.dumps(record, allow_nan=False).encode() + b"\n" for record in records)
 
@@ -209,48 +303,36 @@ def _parse(text: bytes, path: Path) -> list[Record]:
         except (ValueError, RecursionError):
             raise VerdictLogError(
                 f"{path}, line {number} is not valid JSON. An interrupted session cannot cause this; restore the file "
-                "from a backup, or delete the line."
+                "from a backup, or begin a new log (--log)."
             ) from None
-        problem = _problem(record, number)
-        if problem:
-            raise VerdictLogError(f"{path}, line {number} is not a line of a verdict log: {problem}")
+        if wrong := _problem(record, number):
+            raise VerdictLogError(f"{path}, line {number} is not a line of a verdict log: {wrong}")
         records.append(record)
     begins = f'{{"n": {len(lines) + 1}, "time": "'.encode()
     torn = rest.rstrip(b"\0")[: len(begins)]  # after a power failure, some file systems leave zeros
     if not begins.startswith(torn):
         raise VerdictLogError(f"{path}, line {len(lines) + 1} is not a line of a verdict log")
-    return records
+    return _without_torn_group(records)
+
+
+def _without_torn_group(records: list[Record]) -> list[Record]:
+    """Leave out the last lines if they are only a part of a verdict about several rows, which was saved at once."""
+    last = records[-1] if records and records[-1]["kind"] == "verdict" else {"together": 1}
+    same = takewhile(
+        lambda record: all(record.get(name) == last[name] for name in _SAME_IN_GROUP), reversed(records)
+    )
+    n_torn = sum(1 for _ in same) % last["together"] if last["together"] > 1 else 0
+    return records[: len(records) - n_torn]
 
 
 def _problem(record: Any, number: int) -> str:
     """Return what is wrong with a line, or an empty string."""
     kind = record.get("kind") if isinstance(record, dict) else None
-    if kind not in _FIELDS:
+    if not isinstance(kind, str) or kind not in _FIELDS:
         return f"unknown kind {kind!r:.40}"
-    for name, types in {"n": int, "time": str, **_FIELDS[kind]}.items():
-        value = record.get(name)
-        if types is _TEXTS:
-            fits = isinstance(value, list) and all(isinstance(text, str) for text in value)
-        else:
-            fits = isinstance(value, types) and not isinstance(value, bool)
-        if not fits:
-            return f"the field {name!r} is {value!r:.40}"
+    optional = ("who", *_OPTIONAL) if kind == "session" else _OPTIONAL
+    if wrong := problem(record, {**_EVERY, **_FIELDS[kind]}, optional):
+        return wrong
     if record["n"] != number:
         return f"it has the number {record['n']}; a line is missing, or twice there"
-    for name, value in record.items():
-        if not _is_unicode(value):
-            return f"the field {name!r} is not valid Unicode"
-    if kind == "undo" and not all(type(n) is int for n in record["of"]):
-        return f"the field 'of' is {record['of']!r:.40}"
-    if kind == "verdict" and record["verdict"] not in get_args(Decision):
-        return f"unknown verdict {record['verdict']!r:.40}"
     return ""
-
-
-def _is_unicode(value: Any) -> bool:
-    """Return whether texts can be written to a file: half of a surrogate pair, as JSON allows it, cannot."""
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    return True

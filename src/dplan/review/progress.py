@@ -1,24 +1,49 @@
-"""How the review is going: what was found, what would have been found without it, and when to stop."""
+"""How the review is going: what was found, what is likely to come, when to stop, and what each threshold gives."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import betabinom
-from sklearn.isotonic import IsotonicRegression
+from scipy.special import betaincinv
 
-__all__ = ["Estimate", "alert_volume", "found_so_far", "next_rows", "without_feedback"]
+from dplan.review.log import Refused
+from dplan.review.session import Session
 
-_HALF_LIFE = 15.0  # verdicts: older ones count less in the estimate, because finds become rarer
+__all__ = [
+    "Estimate",
+    "Rate",
+    "alert_volume",
+    "choose_threshold",
+    "found_so_far",
+    "likely_rate",
+    "next_rows",
+    "threshold_view",
+]
+
+
+_RECENT = 15  # verdicts that show the share of anomalies now
+_WEIGHT = 0.2  # of such a verdict, because the share will change
+_SURE = 200  # verdicts without a find, after which each counts in full
 _FEWEST = 10  # verdicts that an estimate needs
+_NEXT = 50  # rows that an estimate is about
+_LOW, _HIGH = 0.05, 0.95
+
+
+class Rate(NamedTuple):
+    """The share of anomalies among rows: expected, and the limits of an interval that covers 90 %."""
+
+    expected: float
+    low: float
+    high: float
 
 
 class Estimate(NamedTuple):
-    """How many of the next rows are anomalies: the most plausible number, and an interval that covers 90 %."""
+    """How many of some rows are anomalies: the expected number, and an interval that covers 90 %."""
 
     rows: int
     expected: float
@@ -37,67 +62,47 @@ def found_so_far(found: Sequence[bool]) -> list[int]:
     return list(accumulate(map(int, found)))
 
 
-def without_feedback(
-    order: Sequence[int], verdicts: Mapping[int, bool], n: int, truth: Mapping[int, bool] | None = None
-) -> list[float]:
-    """Return how many anomalies the first n rows of the model without feedback contain, after each row.
+def likely_rate(found: Sequence[bool]) -> Rate | None:
+    """Return the share of anomalies to expect among the next rows, given the verdicts so far, the oldest first.
 
-    Rows that were looked at count as they were found. For the others, the share of anomalies at their place in the
-    ranking is estimated from the rows that were looked at; it can only fall with the rank.
-
-    Parameters
-    ----------
-    order : sequence of int
-        Rows in the order of the model without feedback.
-    verdicts : mapping of int to bool
-        The rows that were looked at, and whether they are anomalies.
-    n : int
-        How many rows.
-    truth : mapping, optional
-        The truth about rows, if it is known, as in a simulation.
-
-    Examples
-    --------
-    >>> without_feedback([4, 5, 6], {4: True, 6: False}, 3)
-    [1.0, 1.5, 1.5]
-    """
-    known = verdicts if truth is None else truth
-    ranks = [place for place, row in enumerate(order) if row in known]
-    if not ranks:
-        return []
-    shares = IsotonicRegression(increasing=False, out_of_bounds="clip", y_min=0, y_max=1).fit(
-        ranks, [float(known[order[place]]) for place in ranks]
-    )
-    first = order[:n]
-    estimated = shares.predict(np.arange(len(first), dtype=np.float64))
-    values = [float(known.get(row, guess)) for row, guess in zip(first, estimated.tolist(), strict=True)]
-    return list(accumulate(values))
-
-
-def next_rows(found: Sequence[bool], n: int = 50) -> Estimate | None:
-    """Estimate how many of the next n rows are anomalies, from the verdicts so far, the oldest first.
-
-    The recent verdicts are taken as draws with the probability of an anomaly now; a beta-binomial distribution gives
-    the interval. Finds become rarer as the review proceeds, so this is more likely too high than too low.
+    The last 15 verdicts say what the share is now or, if none of them found an anomaly, all since the last find. It
+    will change, so each counts as a fraction of a verdict; the longer nothing was found, the larger that is. Both
+    numbers were chosen on the committed records of the suite ``discovery``.
 
     Returns
     -------
-    Estimate or None
+    Rate or None
         None with fewer than ten verdicts.
 
     Examples
     --------
-    >>> next_rows([True] * 5 + [False] * 60)
-    Estimate(rows=50, expected=1.8, low=0, high=6)
+    >>> likely_rate([True, False] * 10)
+    Rate(expected=0.475, low=0.1186, high=0.8469)
     """
     if len(found) < _FEWEST:
         return None
-    weights = 0.5 ** (np.arange(len(found))[::-1] / _HALF_LIFE)
-    hits = float(weights @ np.asarray(found, dtype=np.float64))
+    quiet = next((n for n, hit in enumerate(reversed(found)) if hit), len(found))
+    recent = found[-max(_RECENT, quiet) :]
+    weight = min(max(_WEIGHT, quiet / _SURE), 1.0)
+    hits = weight * sum(recent)
     # One half of each is Jeffreys' prior.
-    belief = betabinom(n, hits + 0.5, float(weights.sum()) - hits + 0.5)
-    low, high = belief.ppf([0.05, 0.95])
-    return Estimate(n, round(float(belief.mean()), 1), int(low), int(high))
+    a, b = hits + 0.5, weight * len(recent) - hits + 0.5
+    return Rate(*(round(float(value), 4) for value in (a / (a + b), *betaincinv(a, b, [_LOW, _HIGH]))))
+
+
+def next_rows(rate: Rate, n: int = _NEXT) -> Estimate:
+    """Estimate how many of n rows at the top of the queue are anomalies.
+
+    Finds become rarer further down, so of more than 50 rows, those beyond may be none.
+
+    Examples
+    --------
+    >>> next_rows(likely_rate([True, False] * 10))
+    Estimate(rows=50, expected=23.8, low=5, high=43)
+    >>> next_rows(likely_rate([True] * 5 + [False] * 200))
+    Estimate(rows=50, expected=0.1, low=0, high=1)
+    """
+    return Estimate(n, round(n * rate.expected, 1), int(min(n, _NEXT) * rate.low), math.ceil(n * rate.high))
 
 
 def alert_volume(ascending: NDArray[np.float64], points: int = 200) -> list[tuple[float, int]]:
@@ -119,3 +124,67 @@ def alert_volume(ascending: NDArray[np.float64], points: int = 200) -> list[tupl
     thresholds = ascending[n - ranks]
     volumes = n - np.searchsorted(ascending, thresholds)
     return [(float(t), int(v)) for t, v in zip(thresholds, volumes, strict=True)]
+
+
+def threshold_view(session: Session) -> dict[str, Any]:
+    """Return how many alerts each threshold gives, and how many of these are anomalies, as far as that is known.
+
+    The detector has learned from the reviewed rows, so how well it ranks them says nothing about the others. These are
+    estimated from how many rows were anomalies when they were shown.
+    """
+    with session.lock:
+        current, judged, chosen = session.round, session.judged(), session.threshold(session.round)
+    decided = {row: r["verdict"] == "anomaly" for row, r in judged.items() if r["verdict"] != "unsure"}
+    rate = likely_rate(list(decided.values()))
+    scores = current.scores[list(decided)] if decided else np.empty(0)
+    anomalous = np.array(list(decided.values()), dtype=np.bool_)
+    volume = []
+    for score, alerts in alert_volume(current.ascending):
+        among = current.model.is_alert(scores, score)
+        reviewed, found = int(among.sum()), int((among & anomalous).sum())
+        others = None if rate is None else next_rows(rate, alerts - reviewed)
+        volume.append(
+            {
+                "score": score,
+                "alerts": alerts,
+                "reviewed": reviewed,
+                "found": found,
+                "missed": int(anomalous.sum()) - found,
+                "others": None if others is None else [others.low, others.high],
+            }
+        )
+    return {
+        "round": current.number,
+        "rows": len(current.scores),
+        "threshold": current.model.threshold if chosen is None else chosen,
+        "chosen": chosen is not None,
+        "volume": volume,
+    }
+
+
+def choose_threshold(session: Session, score: float, shown: int, *, who: str = "", window: str = "") -> int:
+    """Write a threshold into the model file, now and after each refit; return the alerts that it gives.
+
+    Parameters
+    ----------
+    session : Session
+        The session.
+    score : float
+        Rows with at least this score are alerts.
+    shown : int
+        The round in which the reviewer saw the scores.
+    who, window
+        Recorded in the log.
+    """
+    with session.lock:
+        current = session.round
+        if current.number != shown:
+            raise Refused("the detector has learned in the meantime, so scores have changed; choose again")
+        alerts = int(np.sum(current.model.is_alert(current.scores, score)))
+        if not alerts:
+            raise Refused("no row reaches this threshold; choose a lower one")
+        line = {"round": shown, "score": score, "alerts": alerts, "rows": len(current.scores)}
+        session.log.append({"kind": "threshold", **line, "who": who or session.who, "window": window})
+        session.save(current)
+        session.version += 1
+        return alerts

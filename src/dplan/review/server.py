@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import secrets
+import socket
 import threading
 import webbrowser
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import uvicorn
 from starlette.responses import PlainTextResponse
 
+from dplan.persistence.claim import claimed
 from dplan.review.app import create_app
-from dplan.review.export import ReviewFiles, export_labels
+from dplan.review.export import export_labels
+from dplan.review.folder import Kept, ReviewFiles, columns_of, start_of
 from dplan.review.log import VerdictLog, label_of
-from dplan.review.rounds import RoundMaker
+from dplan.review.rounds import KindFile, RoundMaker
 from dplan.review.session import Session
 from dplan.review.table import TableFile
 from dplan.review.worker import Worker
@@ -30,8 +33,8 @@ class Review:
 
     Attributes
     ----------
-    url : str
-        The link to the page, with the token.
+    url, reading_url : str
+        The link to the page, with the token, and one with which nothing can be changed.
     session : Session
         Its session.
     log : pathlib.Path
@@ -67,6 +70,16 @@ class Review:
         Opens the table and learns; by default, a process of its own does that.
     worker : Worker, optional
         That process, if it was started before; it is ended with the page.
+    kinds : path, optional
+        A file of kinds, by which the queue is grouped; rows of muted kinds are not asked about. By default, as last
+        time if the review continues.
+    target : int
+        Rows to decide per day; 0 for no target.
+    names : sequence of str
+        Names under which a proxy serves the page.
+    continues : bool
+        Keep model, table, port and tokens beside the log, and continue with them: tomorrow the page has the same
+        address, and begins with what was learned today.
     """
 
     def __init__(
@@ -86,36 +99,65 @@ class Review:
         scratch: TemporaryDirectory[str] | None = None,
         maker: RoundMaker | None = None,
         worker: Worker | None = None,
+        kinds: Path | None = None,
+        target: int | None = None,
+        names: Sequence[str] = (),
+        continues: bool = False,
     ) -> None:
         self.table, self._scratch = table, scratch
         files = ReviewFiles.of(table.path, model, log=log, model_out=model_out, labels_out=labels_out)
         self.log, self.model_path, self.labels_out = files.log, files.model, files.labels
-        self._socket, address = listen(host, port)
-        try:
-            self._verdicts = VerdictLog(self.log)
-        except OSError:
-            self._socket.close()
-            raise
+        with ExitStack() as undo:
+            undo.enter_context(claimed(self.model_path))
+            self._verdicts = undo.enter_context(VerdictLog(self.log))
+            before = Kept.read(files.kept) if continues else None
+            kept = before or Kept()
+            self._socket, address, self.moved = _listen(host, port, kept.port)
+            undo.callback(self._socket.close)
+            drop = drop or kept.drop
+            self.lost_kinds = "" if kinds is not None or Path(kept.kinds).is_file() else kept.kinds
+            if kinds is None and kept.kinds and not self.lost_kinds:
+                kinds = Path(kept.kinds)
+            found_kinds = KindFile(kinds)
+            self.start_model = start_of(files, model, table.path, before) if continues else model
+            kept = replace(
+                kept, port=self._socket.getsockname()[1], target=kept.target if target is None else target
+            )
+            if continues:
+                replace(
+                    kept,
+                    first=kept.first or str(model or ""),
+                    start=str(self.start_model or ""),
+                    table=str(table.path),
+                    columns=columns_of(table.input),
+                    ids=list(table.ids),
+                    drop=list(drop),
+                    log=str(files.log),
+                    model=str(files.model),
+                    kinds=str(kinds or ""),
+                ).write(files.kept)
+            self._held = undo.pop_all()
         self._worker: Worker | None = None
         if maker is None:
             self._worker = worker or Worker()
-            maker = self._worker.begin(table, model, drop=drop, seed=seed)
+            maker = self._worker.begin(table, self.start_model, drop=drop, seed=seed)
         self.session = Session(
             maker,
             self._verdicts,
             refit_every=refit_every,
             who=who,
-            on_refit=lambda new: new.write_model(self.model_path),
+            kinds=found_kinds,
+            save_model=lambda new, threshold: new.write_model(self.model_path, threshold),
         )
-        token = secrets.token_urlsafe(24)
+        self.session.target = kept.target
         # An address that means all interfaces is not one that a browser can open.
         reachable = address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
-        self.url = f"{reachable}/?token={token}"
+        self.url, self.reading_url = f"{reachable}/?token={kept.token}", f"{reachable}/?token={kept.reading}"
         app = Guard(
-            create_app(self.session, self.write_results),
-            Cookie(token, "dplan-review"),
+            create_app(self.session, self.write_results, self.model_path.name),
+            Cookie(kept.token, "dplan-review", kept.reading),
             lambda status, message: PlainTextResponse(message + "\n", status),
-            hosts=names_of(host),
+            hosts={*names_of(host), *names},
             headers=PAGE_HEADERS,
         )
         config = uvicorn.Config(
@@ -159,7 +201,9 @@ class Review:
         written = [f"verdicts: {self.log}"]
         if self.session.base is None:
             return written
-        if self.model_path.exists() and self.session.round.number:
+        if self.model_path.exists() and (
+            self.session.round.number or self.session.threshold(self.session.round)
+        ):
             written.append(f"updated model: {self.model_path}")
         if self.labels_out is not None:
             export_labels(self._verdicts.records, self.table, self.labels_out)
@@ -171,12 +215,11 @@ class Review:
         self._server.should_exit = True
         if self._serving.is_alive():
             self._serving.join(5)
-        self._socket.close()
         if self._worker is not None:
             self._worker.close()
         if self._opening.is_alive():
             self._opening.join(5)
-        self._verdicts.close()
+        self._held.close()
         if self._scratch is not None:
             self._scratch.cleanup()
 
@@ -201,3 +244,13 @@ class Review:
                 self.session.error = " ".join(str(error).split())
                 self.session.stage = None
                 self.session.version += 1
+
+
+def _listen(host: str, port: int, before: int) -> tuple[socket.socket, str, bool]:
+    """Listen on a port or, if none was given, where the page was before; also return whether that was not possible."""
+    if port or not before:
+        return *listen(host, port), False
+    try:
+        return *listen(host, before), False
+    except OSError:
+        return *listen(host, 0), True

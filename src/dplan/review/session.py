@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from dplan.exceptions import VerdictLogError
+import numpy as np
+import polars as pl
+
+from dplan.arrays import highest_first
 from dplan.query import duplicates_first
-from dplan.review.log import Decision, Record, Standing, VerdictLog, key_of, label_of
-from dplan.review.rounds import Round, RoundMaker
-from dplan.tables.row_keys import Key, keys_of
+from dplan.review.log import (
+    Decision,
+    Record,
+    Refused,
+    Standing,
+    VerdictLog,
+    chosen_threshold,
+    key_of,
+    label_of,
+)
+from dplan.review.rounds import KindFile, KnownRows, Round, RoundMaker
+from dplan.review.table import TableRows
+from dplan.rules.file import RuleFile
+from dplan.tables.row_keys import Key
 from dplan.tables.words import class_names, general_class
 
-__all__ = ["Refused", "Session"]
+__all__ = ["Session"]
 
-_CONFIRMED = 2  # rows of a group with the same verdict, before the others can get it with one key
 VERSION = 1  # of the log
-
-
-class Refused(Exception):
-    """A request that conflicts with what is known now; nothing was saved.
-
-    Attributes
-    ----------
-    current : dict or None
-        The verdict that counts for the row, if that is the conflict.
-    """
-
-    def __init__(self, message: str, current: Record | None = None) -> None:
-        super().__init__(message)
-        self.current = current
 
 
 class Session:
@@ -48,8 +47,10 @@ class Session:
         Verdicts between two refits; 0 to refit on request only.
     who : str
         Name of the reviewer.
-    on_refit : callable, optional
-        Called with each new round, to save its model.
+    kinds : KindFile, optional
+        The kinds of rows; those that are muted are not asked about.
+    save_model : callable, optional
+        Called with a round and the threshold that the reviewer chose, or None, whenever one of them is new.
     """
 
     def __init__(
@@ -59,18 +60,20 @@ class Session:
         *,
         refit_every: int = 10,
         who: str = "",
-        on_refit: Callable[[Round], None] | None = None,
+        kinds: KindFile | None = None,
+        save_model: Callable[[Round, float | None], None] | None = None,
     ) -> None:
         self.maker, self.log, self.refit_every, self.who = maker, log, refit_every, who
-        self._on_refit = on_refit
+        self.kinds, self._save_model = kinds or KindFile(), save_model
         self.lock = threading.RLock()
         self.version = 0  # changes whenever something that a page shows has changed
         self.stage: tuple[str, int, int | None] | None = ("Starting", 0, None)
         self.error = ""
         self.refitting = False
+        self.target = 0  # rows to decide per day
         self.stage_since = time.monotonic()
-        self._keys: dict[int, Key] = {}
-        self._rows: dict[Key, int] = {}
+        self._known = KnownRows(maker.table.ids)
+        self.rows = TableRows(maker.table)
         self._returned: list[int] = []  # rows whose verdict was undone, to be shown next
         self.base: Round | None = None
         self.previous: Round | None = None
@@ -86,21 +89,12 @@ class Session:
 
     def open(self) -> None:
         """Open the table, and learn again what was learned in earlier sessions."""
-        sessions = [record for record in self.log.records if record["kind"] == "session"]
         ids = list(self.maker.table.ids)
-        if sessions and sessions[-1]["ids"] != ids:
-            used = " ".join(f"--id {name}" for name in sessions[-1]["ids"]) or "row numbers"
-            raise VerdictLogError(
-                f"{self.log.path} identifies rows by {used}; use the same ids, or another log (--log)"
-            )
+        self.log.check_ids(ids)
         judged = self.log.verdicts.current
         opened = self.maker.open([key.ids for key in judged], self._progress)
-        self.base = opened
-        if judged:
-            every = self._keys_at(opened, range(len(opened.rows)), judged)
-            for key, row in zip(every, opened.rows.tolist(), strict=True):
-                if key in judged:
-                    self._rows[key], self._keys[row] = row, key
+        self.base = current = opened
+        self._known.recognise(opened, judged)
         refits = [record for record in self.log.records if record["kind"] == "refit"]
         self.log.append(
             {
@@ -109,65 +103,66 @@ class Session:
                 "table": self.maker.table.path.name.encode(errors="replace").decode(),
                 "model": opened.digest,
                 "ids": ids,
-                "columns": self._columns(opened),
+                "columns": self._known.columns(opened),
                 "who": self.who,
             }
         )
-        current = opened
         if refits:
             self._used = refits[-1]["upto"]
             then = Standing(record for record in self.log.records if record["n"] <= self._used)
-            current = self.maker.refit(self._classes(then.current), len(refits), self._progress)
-        current.ready()
+            if classes := self._classes(then.current):  # not all are about another table
+                current = self.maker.refit(classes, len(refits), self._progress)
+        current = current.ready().with_rules(self.kinds.rules)
         with self.lock:
             self._round, self.stage = current, None
             self.version += 1
 
     @property
     def unmatched(self) -> int:
-        """Verdicts of earlier sessions about rows that are not in the table, or have other values now."""
-        return sum(key not in self._rows for key in self.log.verdicts.current)
+        """Verdicts about rows that have other values now, or are gone from a table of the same name."""
+        name = self.maker.table.path.name.encode(errors="replace").decode()
+        return self._known.unmatched(self.log.records, self.log.verdicts.current, name)
 
     def key(self, row: int) -> Key:
-        """Return the key of a row of the pool."""
-        if row not in self._keys:
-            # A window may still show a row of the last round.
-            shown = self.round if row in self.round.places or self.previous is None else self.previous
-            if row not in shown.places:
-                raise Refused("this row is not open for review")
-            (self._keys[row],) = self._keys_at(shown, [shown.places[row]])
-        return self._keys[row]
+        """Return the key of a row of the table."""
+        return self._known.key(row, self.frame(row), self.round)
+
+    def frame(self, row: int) -> pl.DataFrame:
+        """Return a row of the table with all its columns."""
+        # A window may still show a row of the last round.
+        for one in (self.round, self.previous):
+            if one is not None and row in one.places:
+                return one.pool[[one.places[row]]]
+        found = self.rows.row(row)
+        if found is None:
+            raise Refused("there is no such row")
+        return found
 
     def judged(self) -> dict[int, Record]:
         """Return the verdict that counts for each row, by row number, the oldest first."""
         with self.lock:
-            current = self.log.verdicts.current
-            return {self._rows[key]: record for key, record in current.items() if key in self._rows}
+            current, rows = self.log.verdicts.current, self._known.rows
+            return {row: record for key, record in current.items() for row in rows(key)}
 
     def queue(self) -> list[int]:
         """Return the numbers of the rows to ask about, in order."""
         with self.lock:
-            current = self.round
-            judged = self.judged()
-            first = [row for row in self._returned if row not in judged and row in current.places]
-            rows = [row for row in current.order.tolist() if row not in judged and row not in first]
+            current, judged = self.round, self.judged()
+            waiting = current.places.keys() - judged.keys() - current.muted
+            first = [row for row in self._returned if row in waiting]
+            waiting -= set(first)
+            rows = [row for row in current.order.tolist() if row in waiting]
             decisions = {row: record["verdict"] for row, record in judged.items()}
             return first + duplicates_first(rows, current.group_of, decisions)
 
-    def group(self, row: int) -> list[int]:
-        """Return the near duplicates of a row, itself included."""
-        current = self.round
-        if row not in current.group_of:
-            return [row]
-        alike: list[int] = current.rows[current.groups == current.group_of[row]].tolist()
-        return alike
-
-    def confirmed(self, row: int) -> Record | None:
-        """Return the verdict that several near duplicates of a row have in common, if no other one contradicts."""
-        judged = self.judged()
-        given = [judged[other] for other in self.group(row) if other in judged]
-        decisions = {(record["verdict"], record["class"]) for record in given}
-        return given[-1] if len(given) >= _CONFIRMED and len(decisions) == 1 else None
+    def beyond(self) -> list[int]:
+        """Return the rows without a verdict that are not in the queue, the highest scores first."""
+        with self.lock:
+            left = np.ones(len(self.round.scores), np.bool_)
+            left[[*self.judged(), *self.queue(), *self.round.muted]] = False
+            rows = np.flatnonzero(left)
+            ordered: list[int] = rows[highest_first(self.round.scores[rows])].tolist()
+            return ordered
 
     def judge(
         self,
@@ -177,10 +172,12 @@ class Session:
         *,
         digests: Sequence[str] | None = None,
         replaces: int | None = None,
+        shown: int | None = None,
         seconds: float = 0.0,
         window: str = "",
         who: str = "",
         reasons: Mapping[int, Sequence[str]] | None = None,
+        comment: str = "",
     ) -> list[Record]:
         """Save a verdict about one or several rows; when this returns, it is on disk.
 
@@ -196,68 +193,73 @@ class Session:
             Digests of the rows as they were shown.
         replaces : int, optional
             The number of the verdict that is to be changed; a verdict that the reviewer did not see is never replaced.
-        seconds, window, who, reasons
+        shown : int, optional
+            The number of the round in which the reviewer saw the rows; what was seen is recorded.
+        seconds, window, who, reasons, comment
             Recorded with the verdict.
         """
         with self.lock:
-            current = self.round
+            current, before_it = self.round, self.previous
+            seen = before_it if before_it is not None and before_it.number == shown else current
             keys = [self.key(row) for row in rows]
-            records = []
+            for other in {other for row in rows for other in current.group(row)}:
+                self.key(other)  # a row that is there twice, with its ids, is decided once
+            records, same = [], []
             for i, (row, key) in enumerate(zip(rows, keys, strict=True)):
                 if digests is not None and digests[i] != key.digest:
                     raise Refused("this row is not the one that was shown; reload the page")
                 before = self.log.verdicts.current.get(key)
                 if before is not None and before["n"] != replaces:
-                    if len(rows) == 1 and (before["verdict"], before["class"]) == (verdict, name):
-                        return [before]
-                    raise Refused("this row already has another verdict", before)
+                    if (before["verdict"], before["class"]) != (verdict, name):
+                        raise Refused("this row already has another verdict", before)
+                    if before["window"] == window:  # sent again, because the answer was lost
+                        same.append(before)
+                        continue
                 records.append(
                     {
                         "kind": "verdict",
                         "row": list(key.ids),
                         "digest": key.digest,
-                        "number": row,
-                        "model": current.digest,
-                        "round": current.number,
-                        "score": float(current.scores[row]),
-                        "rank": current.rank(row),
+                        **seen.as_shown(row),
                         "reasons": list((reasons or {}).get(row, ())),
                         "verdict": verdict,
                         "class": name,
                         "who": who or self.who,
                         "window": window,
                         "seconds": round(float(seconds), 1),
-                        "together": len(rows),
+                        "comment": comment,
                     }
                 )
-            saved = self.log.append(*records)
-            self._rows.update(zip(keys, rows, strict=True))
+            if not records:
+                return same
+            # A log that ends within a group has lost a part of it, so the number is that of the lines.
+            saved = self.log.append(*({**record, "together": len(records)} for record in records))
+            self._known.numbers.update(zip(keys, rows, strict=True))
             self._returned = [row for row in self._returned if row not in rows]
             self.version += 1
             self._maybe_refit()
             return saved
 
     def undo(self, window: str = "", who: str = "") -> list[Record]:
-        """Withdraw the last verdict that this window gave, of all rows that got it together; return it."""
+        """Withdraw the last verdict of this window, or of whoever says who they are in any window; return it.
+
+        All rows that got the verdict together lose it together.
+        """
         with self.lock:
-            mine = (record for record in self.log.verdicts.standing() if record["window"] == window)
+            standing = self.log.verdicts.standing()
+            mine = (one for one in standing if one["window"] == window or (who and one["who"] == who))
             last = next(mine, None)
             if last is None:
-                raise Refused("there is nothing to undo in this window")
+                raise Refused("there is nothing to undo in this window, nor under this name")
             undone = [last]
             for record in mine:
                 if len(undone) == last["together"]:
                     break
                 undone.append(record)
-            self.log.append(
-                {
-                    "kind": "undo",
-                    "of": [record["n"] for record in undone],
-                    "who": who or self.who,
-                    "window": window,
-                }
-            )
-            rows = [self._rows[key_of(r)] for r in undone if key_of(r) in self._rows]
+            line = {"of": [record["n"] for record in undone], "who": who or self.who, "window": window}
+            self.log.append({"kind": "undo", **line})
+            numbers = self._known.numbers
+            rows = [numbers[key_of(r)] for r in undone if key_of(r) in numbers]
             self._returned = rows + [row for row in self._returned if row not in rows]
             self.version += 1
             return undone
@@ -290,14 +292,14 @@ class Session:
     def _refit(self, classes: dict[int, str], number: int) -> None:
         started, upto = time.monotonic(), self._used_next
         try:
-            new = self.maker.refit(classes, number, self._progress).ready()
-            if self._on_refit is not None:
-                self._on_refit(new)
+            new = self.maker.refit(classes, number, self._progress).ready().with_rules(self.kinds.rules)
+            self.save(new)
             seconds = round(time.monotonic() - started, 2)
             line = {"kind": "refit", "round": number, "model": new.digest, "seconds": seconds, "upto": upto}
             with self.lock:
                 self.log.append(line)
-                self.previous, self._round, self._used = self._round, new, upto
+                self.previous, self._used = self._round, upto
+                self._round = new.with_rules(self.kinds.rules)  # a kind may have been muted meanwhile
         except Exception as error:  # whatever happens in training must not stop the review
             self.error = " ".join(str(error).split()) or type(error).__name__
         with self.lock:
@@ -306,16 +308,32 @@ class Session:
             if not self.error:
                 self._maybe_refit()  # of verdicts that came meanwhile
 
+    def use_kinds(self, rules: RuleFile) -> None:
+        """Go on with other kinds."""
+        with self.lock:
+            self.kinds.rules, self._round = rules, self.round.with_rules(rules)
+            self.version += 1
+
+    def save(self, current: Round) -> None:
+        """Save the model of a round, with the threshold that the reviewer chose."""
+        if self._save_model is not None:
+            self._save_model(current, self.threshold(current))
+
+    def threshold(self, current: Round) -> float | None:
+        """Return the threshold of a round that gives as many alerts as the reviewer chose; None if they did not."""
+        return chosen_threshold(self.log.records, current.ascending)
+
     def _maybe_refit(self) -> None:
         if self.refit_every and self.since_refit >= self.refit_every:
             self.refit()
 
     def _classes(self, current: Mapping[Key, Record]) -> dict[int, str]:
-        """Return the class of each row with a verdict that the detector can learn from, "" for a normal row."""
+        """Return the class of each row that the detector can learn from, "" for a normal row."""
+        rows = self._known.numbers
         return {
-            self._rows[key]: label_of(record, self.default_class) if record["verdict"] == "anomaly" else ""
+            rows[key]: label_of(record, self.default_class) if record["verdict"] == "anomaly" else ""
             for key, record in current.items()
-            if record["verdict"] != "unsure" and key in self._rows
+            if record["verdict"] != "unsure" and key in rows
         }
 
     @property
@@ -323,14 +341,6 @@ class Session:
         """The class of an anomaly without a class."""
         base = self.base or self._round
         return general_class(class_names(None if base is None else base.model))
-
-    def _keys_at(self, current: Round, places: Sequence[int], known: Collection[Key] = ()) -> list[Key]:
-        rows, ids = current.rows[list(places)].tolist(), self.maker.table.ids
-        return keys_of(current.pool[list(places)], ids, self._columns(current), rows, known)
-
-    def _columns(self, current: Round) -> list[str]:
-        """Return the columns that the digest of a row is about."""
-        return list(dict.fromkeys([*self.maker.table.ids, *current.model.columns]))
 
     def _progress(self, stage: str, done: int, total: int | None) -> None:
         with self.lock:

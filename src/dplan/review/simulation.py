@@ -6,12 +6,16 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
+from dplan.exceptions import VerdictLogError
 from dplan.query import BATCH
+from dplan.review.log import VerdictLog
 from dplan.review.session import Session
 from dplan.tables.labels import LabelReader
 from dplan.tables.words import Words
 
-__all__ = ["answers_of", "simulate"]
+__all__ = ["answers_of", "check_simulated", "simulate"]
+
+_WINDOW = "simulation"  # in the log, instead of a window of a browser
 
 Answer = Callable[[int], str]
 
@@ -34,7 +38,15 @@ def answers_of(labels: pl.Series, words: Words) -> list[str]:
     return [reader.classes[code] if code > 0 else "" for code in codes]
 
 
-def simulate(session: Session, answer: Answer, verdicts: int, window: str = "simulation") -> Iterator[int]:
+def check_simulated(log: VerdictLog) -> None:
+    """Refuse a log that has lines of a person: what a simulation adds could not be separated from them."""
+    if any(record.get("window", _WINDOW) != _WINDOW for record in log.records):
+        raise VerdictLogError(
+            f"{log.path} has verdicts of a person, and those of a simulation would mix with them; choose another --log"
+        )
+
+
+def simulate(session: Session, answer: Answer, verdicts: int, window: str = _WINDOW) -> Iterator[int]:
     """Review rows until there are so many verdicts, learning whenever it is time; yield each row that was judged.
 
     When a row is yielded, its verdict is on disk. A simulation that continues an earlier log gives the same labels as

@@ -2,32 +2,76 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-import polars as pl
 
+from dplan.review.kinds import kinds_view, muted_view
 from dplan.review.log import Record, label_of
-from dplan.review.progress import alert_volume, found_so_far, next_rows, without_feedback
+from dplan.review.progress import found_so_far, likely_rate, next_rows
+from dplan.review.rounds import GROUPINGS
 from dplan.review.session import Session
 from dplan.text import visible
 
-__all__ = ["matching", "open_rows", "queue_view", "state_view", "threshold_view", "verdict_view"]
+__all__ = ["Readers", "entry_view", "open_rows", "queue_view", "state_view", "verdict_view"]
 
-_TERM = re.compile(r'\s*("(?:[^"]*)"|[^\s"]\S*)')
-_CONDITION = re.compile(r"^(.+?)(>=|<=|!=|=|>|<|:)(.*)$", re.DOTALL)
-
-_SHOWN = 40  # rows of the queue
+_SHOWN = 40  # rows of the queue at a time
 _RECENT = 20  # verdicts that the recent precision is about
 _POINTS = 300  # of the progress curve
 _MOVED = 3  # places, before the page mentions that a row has moved
 _EARLIER = 10  # places that a row must be before its rank, to say that only the explorers find it
+_AWAY = 90  # seconds after which a window that was not heard of is closed
 _DISAGREE = 0.85  # quantile of the disagreement above which it is mentioned
+
+
+class Readers:
+    """Who has the page open and which row each reads, so that several people get different rows.
+
+    Examples
+    --------
+    >>> readers = Readers()
+    >>> readers.seen("w1", "Anna", 7)
+    >>> readers.share([7, 8, 9, 10], {7: 1, 8: 2, 9: 3, 10: 4}, "w1")
+    [7, 8, 9, 10]
+    >>> readers.seen("w2", "Ben", 8)
+    >>> readers.share([7, 8, 9, 10], {7: 1, 8: 2, 9: 3, 10: 4}, "w2")
+    [9, 8, 10, 7]
+    >>> readers.names()
+    ['Anna', 'Ben']
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[float, str, int]] = {}
+
+    def seen(self, window: str, who: str, row: int) -> None:
+        """Note that somebody has a row on the screen, -1 for none."""
+        now = time.monotonic()
+        present = {name: one for name, one in self._seen.items() if now - one[0] < _AWAY}
+        self._seen = {**present, window: (now, who, row)}
+
+    def names(self) -> list[str]:
+        """Return who is there, however many windows they have open."""
+        return sorted({who for _, who, _ in self._seen.values()})
+
+    def share(self, rows: Sequence[int], ranks: Mapping[int, int], window: str) -> list[int]:
+        """Return rows with those before the others that this window is to ask about: every second one of two people's.
+
+        Rows that somebody else reads come last. Who gets a row depends on its rank, so it stays when rows are decided.
+        """
+        windows = sorted(self._seen)
+        if window not in windows or len(windows) == 1:
+            return list(rows)
+        own, taken = windows.index(window), {one[2] for name, one in self._seen.items() if name != window}
+
+        def turn(row: int) -> int:
+            return 2 if row in taken else int(ranks.get(row, row) % len(windows) != own)
+
+        return sorted(rows, key=turn)
 
 
 def state_view(session: Session) -> dict[str, Any]:
@@ -50,15 +94,13 @@ def state_view(session: Session) -> dict[str, Any]:
         if not opened:
             return found
         judged = session.judged()
-        current, base = session.round, session.base or session.round
+        current = session.round
         waiting = session.since_refit
         unmatched = session.unmatched
-    looked_at = list(judged.values())
+    looked_at = list({record["n"]: record for record in judged.values()}.values())
     hits = [record["verdict"] == "anomaly" for record in looked_at]
     decided = [record["verdict"] == "anomaly" for record in looked_at if record["verdict"] != "unsure"]
-    estimate = next_rows(decided)
-    verdicts = {row: record["verdict"] == "anomaly" for row, record in judged.items()}
-    baseline = without_feedback(base.rows.tolist(), verdicts, len(hits))
+    rate = likely_rate(decided)
     some: list[int] = np.unique(np.linspace(0, len(hits) - 1, _POINTS).astype(int)).tolist() if hits else []
     curve = found_so_far(hits)
     labels = Counter(label_of(r, session.default_class) for r in looked_at if r["verdict"] == "anomaly")
@@ -75,16 +117,22 @@ def state_view(session: Session) -> dict[str, Any]:
             },
         },
         "classes": _classes(session, labels),
+        "kinds": kinds_view(current, judged),
+        "muted": muted_view(current, judged),
         "default_class": visible(session.default_class, 60),
+        "today": {"rows": _today(looked_at), "target": session.target},
         "recent": {"of": len(hits[-_RECENT:]), "found": sum(hits[-_RECENT:])},
-        "next": None if estimate is None else estimate._asdict(),
-        "curve": {
-            "looked_at": [i + 1 for i in some],
-            "found": [curve[i] for i in some],
-            "without": [round(baseline[i], 2) for i in some if i < len(baseline)],
-        },
+        "next": None if rate is None else next_rows(rate)._asdict(),
+        "curve": {"looked_at": [i + 1 for i in some], "found": [curve[i] for i in some]},
+        "excel": find_spec("xlsxwriter") is not None,
         "can_learn": any(record["verdict"] != "unsure" for record in looked_at),
     }
+
+
+def _today(records: Iterable[Record]) -> int:
+    """Return how many of these verdicts were given since midnight, where the server is."""
+    midnight = datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+    return sum(datetime.fromisoformat(record["time"]) >= midnight for record in records)
 
 
 def _changed(session: Session) -> str:
@@ -104,73 +152,106 @@ def _classes(session: Session, labels: Counter[str]) -> list[dict[str, Any]]:
     return [{"name": visible(name, 60), "rows": labels[name]} for name in names[:9]]
 
 
-def queue_view(session: Session, text: str = "") -> dict[str, Any]:
-    """Return the next rows, and how many there are."""
+def queue_view(
+    session: Session,
+    text: str = "",
+    start: int = 0,
+    readers: Readers | None = None,
+    window: str = "",
+    kind: int = -1,
+) -> dict[str, Any]:
+    """Return a part of the rows to look at, and how many there are: all of the table, or those that match a filter.
+
+    Parameters
+    ----------
+    session : Session
+        The session.
+    text : str
+        The filter.
+    start : int
+        Rows to leave out at the beginning; if there are fewer, the last part is returned.
+    readers, window
+        Who has the page open, and for whom the queue is; without a filter, each gets other rows.
+    kind : int
+        Only rows of the kind with this number; -1 for all rows.
+    """
     with session.lock:
-        rows = open_rows(session, text)
-        current, before, judged = session.round, session.previous, session.judged()
-        shown = [row for row in rows[:_SHOWN] if session.key(row) not in session.log.verdicts.current]
-        keys = [session.key(row) for row in shown]
-    percentiles: list[float] = current.model.percentile(current.scores[shown]).tolist() if shown else []
-    # Members disagree more about high scores, so a row is compared with those beside it.
-    places = [current.places[row] for row in shown]
-    known = len(current.disagreement) > 0 and bool(places)
-    limit = np.quantile(current.disagreement[places], _DISAGREE) if known else np.inf
-    entries = []
-    for row, key, percentile in zip(shown, keys, percentiles, strict=True):
-        place = current.places[row]
-        alike = session.group(row)
-        rank, rank_before = current.rank(row), None if before is None else before.rank(row)
-        moved = 0 if rank_before is None else rank_before - rank
-        entries.append(
-            {
-                "row": row,
-                "digest": key.digest,
-                "id": visible(", ".join(key.ids), 80),
-                "score": round(float(current.scores[row]), 3),
-                "percentile": percentile,
-                "rank": rank,
-                "moved": moved if abs(moved) >= _MOVED else 0,
-                "disagree": bool(len(current.disagreement) and current.disagreement[place] > limit),
-                "explored": bool(row in current.explored and rank > current.ranks.get(row, rank) + _EARLIER),
-                "alike": len(alike),
-                "alike_open": sum(other not in judged for other in alike),
-                "confirmed": _confirmed(session, row),
-            }
-        )
-    return {"round": current.number, "left": len(rows), "pool": len(current.order), "rows": entries}
-
-
-def open_rows(session: Session, text: str = "") -> list[int]:
-    """Return the numbers of the rows to ask about, in order, that match a filter."""
-    with session.lock:
-        rows, current = session.queue(), session.round
-    if not text.strip():
-        return rows
-    kept = matching(current.pool, text)
-    return [row for row in rows if kept[current.places[row]]]
-
-
-def _confirmed(session: Session, row: int) -> dict[str, str] | None:
-    found = session.confirmed(row)
-    return None if found is None else {"verdict": found["verdict"], "class": visible(found["class"], 60)}
-
-
-def threshold_view(session: Session) -> dict[str, Any]:
-    """Return how many alerts each threshold gives, and the scores and verdicts of reviewed rows."""
-    current = session.round
-    judged = session.judged()
+        waiting, odd, matches = open_rows(session, text)
+        current = session.round
+        if readers is not None and not text.strip():
+            waiting = readers.share(waiting, current.ranks, window)
+        if kind >= 0:
+            waiting = [row for row in waiting if current.kind_of.get(row) == kind]
+        some = bool(text.strip()) or kind >= 0
+        left = len(waiting) if some else len(current.scores) - len({*session.judged(), *current.muted})
+        start = max(0, min(start, (left - 1) // _SHOWN * _SHOWN))
+        if start + _SHOWN > len(waiting) and left > len(waiting):
+            waiting = waiting + session.beyond()
+        shown = waiting[start : start + _SHOWN]
+        session.rows.fetch(row for row in shown if row not in current.places)
+        # Members disagree more about high scores, so a row is compared with those beside it.
+        places = [current.places[row] for row in shown if row in current.places]
+        known = len(current.disagreement) > 0 and bool(places)
+        limit = float(np.quantile(current.disagreement[places], _DISAGREE)) if known else np.inf
+        judged = session.judged()
+        entries = [entry_view(session, row, judged, limit) for row in shown]
     return {
         "round": current.number,
-        "rows": len(current.scores),
-        "threshold": current.model.threshold,
-        "volume": alert_volume(current.ascending),
-        "reviewed": [
-            [round(float(current.scores[row]), 6), record["verdict"] == "anomaly"]
-            for row, record in judged.items()
-            if record["verdict"] != "unsure"
+        "start": start,
+        "size": _SHOWN,
+        "left": left,
+        "rows": entries,
+        "odd": [visible(one, 300) for one in odd],
+        "decided": matches - left if text.strip() and kind < 0 else 0,
+    }
+
+
+def entry_view(session: Session, row: int, judged: Collection[int], limit: float = np.inf) -> dict[str, Any]:
+    """Return what the queue says about a row; above a limit, it says that members disagree."""
+    current, before = session.round, session.previous
+    key, rank = session.key(row), current.rank(row)
+    rank_before = None if before is None else before.rank(row)
+    moved = 0 if rank_before is None else rank_before - rank
+    unsure = row in current.places and len(current.disagreement) > 0
+    return {
+        "row": row,
+        "digest": key.digest,
+        "id": visible(", ".join(key.ids), 80),
+        "score": round(float(current.scores[row]), 3),
+        "percentile": float(current.model.percentile(current.scores[[row]])[0]),
+        "rank": rank,
+        "moved": moved if abs(moved) >= _MOVED else 0,
+        "disagree": bool(unsure and current.disagreement[current.places[row]] > limit),
+        "explored": bool(row in current.explored and rank > current.ranks.get(row, rank) + _EARLIER),
+        "kind": visible(current.kind_name(row), 80),
+        "kind_number": current.kind_of.get(row, -1),
+        "groups": [
+            {
+                "by": by,
+                "title": grouping.title,
+                "name": visible(grouping.name(current, row), 80),
+                "rows": len(alike),
+                "open": sum(r not in judged for r in alike),
+            }
+            for by, grouping in GROUPINGS.items()
+            if len(alike := current.group(row, by)) > 1
         ],
     }
+
+
+def open_rows(session: Session, text: str = "") -> tuple[list[int], list[str], int]:
+    """Return the rows to ask about, in order; what is odd about the filter; how many rows match, decided or not."""
+    with session.lock:
+        current = session.round
+        if not text.strip():
+            rows = session.queue()
+            return rows, [], len(rows)
+        found = session.rows.matching(text, current.scores)
+        judged, first = session.judged(), {row: place for place, row in enumerate(session.queue())}
+    waiting = [row for row in found.rows if row not in judged]
+    # Rows of the queue come in its order, the others of the table behind them.
+    waiting.sort(key=lambda row: first.get(row, len(first)))
+    return waiting, found.odd, len(found.rows)
 
 
 def verdict_view(record: Record) -> dict[str, Any]:
@@ -180,63 +261,5 @@ def verdict_view(record: Record) -> dict[str, Any]:
         "id": visible(", ".join(record["row"]), 80),
         "class": visible(record["class"], 60),
         "who": visible(record["who"], 60),
+        "comment": visible(record.get("comment", ""), 2_000),
     }
-
-
-def matching(table: pl.DataFrame, text: str) -> pl.Series:
-    """Return which rows match a filter: each word must be in some value, and each condition must hold.
-
-    A condition is ``column=value``, ``column!=value``, ``column:part`` or a comparison of numbers such as
-    ``amount>=100``. Quote a term with spaces: ``"country=New Zealand"``. Upper and lower case are the same.
-
-    Examples
-    --------
-    >>> table = pl.DataFrame({"amount": ["5", "120"], "country": ["FR", "DE"]})
-    >>> matching(table, "amount>=100 de").to_list()
-    [False, True]
-    >>> matching(table, "country!=de").to_list()
-    [True, False]
-    """
-    texts = table.select(pl.all().cast(pl.String, strict=False).str.to_lowercase().fill_null(""))
-    found = pl.Series([True]).new_from_index(0, table.height)
-    for term in _TERM.findall(text):
-        found = found & _matches(table, texts, term.strip('"'))
-    return found
-
-
-def _matches(table: pl.DataFrame, texts: pl.DataFrame, term: str) -> pl.Series:
-    parts = _CONDITION.match(term)
-    if parts and (column := _column(table.columns, parts[1].strip())) is not None:
-        operator, wanted = parts[2], parts[3].strip().lower()
-        if operator == ":":
-            return texts[column].str.contains(wanted, literal=True)
-        numbers = table[column].cast(pl.Float64, strict=False)
-        with suppress(ValueError):
-            number = float(wanted)
-            held = {
-                ">": numbers > number,
-                "<": numbers < number,
-                ">=": numbers >= number,
-                "<=": numbers <= number,
-                "=": numbers == number,
-                "!=": numbers != number,
-            }[operator].fill_null(operator == "!=")
-            return held if operator not in ("=", "!=") else _equal(texts[column], wanted, operator, held)
-        if operator in ("=", "!="):
-            return _equal(texts[column], wanted, operator, None)
-        return pl.Series([False]).new_from_index(0, table.height)
-    return texts.select(pl.any_horizontal(pl.all().str.contains(term.lower(), literal=True))).to_series()
-
-
-def _equal(texts: pl.Series, wanted: str, operator: str, numbers: pl.Series | None) -> pl.Series:
-    """Compare as text and, where both are numbers, as numbers."""
-    same = texts.str.strip_chars() == wanted
-    if operator == "=":
-        return same if numbers is None else same | numbers
-    return ~same if numbers is None else ~same & numbers
-
-
-def _column(columns: Sequence[str], name: str) -> str | None:
-    if name in columns:
-        return name
-    return next((column for column in columns if column.lower() == name.lower()), None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -44,7 +45,9 @@ class Worker:
         self._wanted: set[tuple[str, ...]] = set()
         self._closed = False
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "dplan.review.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-m", "dplan.review.worker", self._folder.name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )
 
     def begin(self, table: TableFile, model: Path | None, *, drop: Sequence[str] = (), seed: int = 0) -> Self:
@@ -157,5 +160,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with suppress(BrokenPipeError, KeyboardInterrupt):
-        main()
+    try:
+        with suppress(BrokenPipeError, KeyboardInterrupt):
+            main()
+    finally:  # if the server was killed, nobody else removes the rows
+        shutil.rmtree(sys.argv[1], ignore_errors=True)

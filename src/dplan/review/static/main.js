@@ -1,216 +1,354 @@
 // The page: state, keys and verdicts. A verdict is shown as given once the server has saved it.
-import { get, post } from "./api.js";
+import { get, post, who, windowId } from "./api.js";
 import { at, el, number, plural } from "./dom.js";
+import * as group from "./group.js";
+import * as kindList from "./kinds.js";
+import { isCharacter, isTyping, keyOf, lettersAreOn, switchLetters } from "./keys.js";
+import * as history from "./history.js";
 import * as progress from "./progress.js";
-import * as row from "./row.js";
+import * as queue from "./queue.js";
+import { decided, forget, note, nothing, open, page, saving, say, seconds } from "./screen.js";
 
-const page = { state: null, queue: [], left: 0, chosen: null, shownAt: 0, details: new Map(), filter: "", round: null, allColumns: false,
-  walked: false }; // whether the reviewer went to the chosen row, instead of taking rows from the top
-let working = Promise.resolve(); // keys that come while a verdict is being saved wait for it
-const inTurn = (job) => (working = working.then(job).catch(trouble));
+const AGAIN = 2000; // milliseconds until a verdict that could not be saved is sent again
+const HOUR = 3_600_000;
 
 // ---- what the server says
 async function poll() {
   let wait = 1500;
   try {
-    const version = page.state ? page.state.version : "";
-    const found = await get(`/api/state?version=${version}`);
+    const found = await get(`/api/state?version=${page.state ? page.state.version : ""}&${me()}`);
     if (at("banner").dataset.why === "lost") clear();
-    if (found.table) {
+    if (found.table && !page.saving) {
       const before = page.state;
       page.state = found;
       showState(before);
-      if (found.opened && (!before || !before.opened || before.round !== found.round)) await refresh(true);
-      else if (found.opened && before.version !== found.version && !found.stage) await refresh();
+      if (found.opened && (!before || before.version !== found.version)) await refresh();
     }
+    people(found.people);
     if (page.state.stage) wait = 400;
   } catch (problem) {
     trouble(problem, "lost");
   }
-  setTimeout(() => inTurn(poll), wait);
+  setTimeout(poll, wait);
+}
+
+// Who reads which row, so that several people get different ones.
+const me = () => `window=${windowId}&who=${encodeURIComponent(who())}${page.shown ? `&open=${page.shown.row}` : ""}`;
+
+function people(names) {
+  const own = who() || (page.state ? page.state.who : ""), others = [...new Set(names)].filter((name) => name && name !== own);
+  at("me").replaceChildren(...(own ? ["You are ", el("bdi", {}, own)] : ["Add your name"]), others.length ? el("span", {}, `, with `, el("bdi", {}, others.join(", "))) : "");
 }
 
 function showState(before) {
   const state = page.state, stage = state.stage;
   at("opening").hidden = state.opened || Boolean(state.error);
-  at("layout").hidden = at("verdicts").hidden = !state.opened;
-  const doing = stage ? `${stage.name}${stage.total ? `: ${stage.done} of ${stage.total}` : stage.done ? `: ${number(stage.done)}` : ""}` : "";
-  at("opening-stage").textContent = stage ? `${doing} · ${Math.round(stage.seconds)} s` : "";
-  if (state.error) say(state.error, "state"); else if (at("banner").dataset.why === "state") clear();
+  at("layout").hidden = !state.opened;
+  at("verdicts").hidden = !state.opened || state.reading;
+  if (state.reading !== undefined) document.body.classList.toggle("reading", state.reading);
+  const done = stage && stage.total ? `: ${number(stage.done)} of ${number(stage.total)}` : stage && stage.done ? `: ${number(stage.done)}` : "";
+  const doing = stage ? `${stage.name}${done}` : "";
+  const left = stage && stage.total && stage.done ? Math.max(1, Math.round((stage.seconds / stage.done) * (stage.total - stage.done))) : 0;
+  at("opening-stage").textContent = stage ? `${doing} · ${Math.round(stage.seconds)} s${left ? `, about ${number(left)} s left` : ""}` : "";
+  const bar = document.querySelector("#opening progress");
+  if (stage && stage.total) Object.assign(bar, { max: stage.total, value: stage.done }); else bar.removeAttribute("value");
+  if (state.error) warn(state.error, "state"); else if (at("banner").dataset.why === "state") clear();
   if (!state.opened) return;
   const pill = at("activity");
   pill.className = `pill${state.refitting ? " busy" : ""}`;
-  const due = state.every - state.waiting;
-  pill.textContent = state.refitting ? doing || "Learning" : !state.can_learn ? "Learns from your verdicts"
-    : state.every && state.waiting ? (due > 0 ? `Learns in ${plural(due, "verdict")}` : "Learning soon") : state.round ? `Learned ${state.round === 1 ? "once" : `${state.round} times`}` : "Ready";
-  if (before && before.opened && before.round !== state.round) announce(`The detector has learned; the queue is in a new order.`);
-  if (state.unmatched) at("queue-note").dataset.unmatched = `${plural(state.unmatched, "earlier verdict is", "earlier verdicts are")} about rows that are not in this table or have changed.`;
+  pill.textContent = state.refitting ? doing || "Learning" : learning(state);
+  if (before && before.opened && before.round !== state.round) announce("The detector has learned; the queue is in a new order.");
   at("who").placeholder = state.who;
-  at("classes").replaceChildren(...state.classes.map((one, i) =>
-    el("button", { type: "button", class: "chip", "data-class": i + 1, onclick: () => inTurn(() => judgeClass(i + 1)) },
-      el("kbd", {}, String(i + 1)), " ", el("bdi", {}, one.name))),
-    ...(state.classes.length < 9 ? [el("button", { type: "button", class: "chip new", onclick: () => inTurn(() => judgeClass(state.classes.length + 1)) },
-      el("kbd", {}, String(state.classes.length + 1)), " new class")] : []));
+  at("excel").hidden = !state.excel;
+  showClasses(state.classes);
+  showKinds(state.kinds, state.muted);
   progress.draw(state);
 }
 
-async function refresh(newRound = false) {
-  if (newRound || page.round !== page.state.round) {
-    page.details.clear();
-    page.walked = false; // rows that have moved to the top come next
+function learning(state) {
+  const due = state.every - state.waiting;
+  if (!state.can_learn) return "Learns from your verdicts";
+  if (state.every && state.waiting && due > 0) return `Learns in ${plural(due, "verdict")}`;
+  return state.round ? `Learned ${state.round === 1 ? "once" : `${number(state.round)} times`}` : "Ready";
+}
+
+let classes = ""; // as shown: buttons that are replaced would lose the focus
+function showClasses(found) {
+  const names = JSON.stringify(found.map((one) => one.name));
+  if (names === classes) return;
+  classes = names;
+  const chip = (give, key, kind, ...text) => el("button", { type: "button", class: `chip${kind}`, onclick: (event) => judgeClass(event, key, give) },
+    el("kbd", {}, String(key)), " ", ...text);
+  const chips = (give) => [...found.map((one, i) => chip(give, i + 1, "", el("bdi", {}, one.name))),
+    ...(found.length < 9 ? [chip(give, found.length + 1, " new", "new class")] : [])];
+  at("classes").replaceChildren(...chips(judge));
+  at("group-classes").replaceChildren(...chips(judgeGroup));
+}
+
+let kinds = ""; // as shown: a list that is replaced would close under the reader's hand
+function showKinds(found, muted) {
+  showRest();
+  const named = JSON.stringify([page.kind, found, muted]), chosen = page.kind;
+  if (named === kinds) return;
+  kinds = named;
+  const gone = chosen && !found.some((one) => String(one.number) === chosen); // all decided
+  at("kinds").hidden = !muted;
+  at("kinds-open").textContent = muted && muted.kinds ? `All kinds (${number(muted.kinds)} muted)` : "All kinds";
+  at("by-kind").replaceChildren(el("option", { value: "" }, "all"),
+    ...found.map((one) => el("option", { value: one.number, title: one.rule }, `${one.name} · ${plural(one.open, "row")}`)),
+    ...(gone ? [el("option", { value: chosen }, "no row left")] : []));
+  at("by-kind").value = chosen;
+}
+
+// After equal verdicts about rows of a kind, offer the others: of the kind on the screen or, if it has none, of the last one decided.
+let last = -1;
+function offer() {
+  const one = (number) => page.state.kinds.find((kind) => kind.number === number && kind.equal);
+  return (page.shown && one(page.shown.kind_number)) || one(last);
+}
+
+function showRest() {
+  const found = page.state.reading ? null : offer();
+  at("rest").hidden = !found;
+  if (found) at("rest").replaceChildren(el("kbd", {}, "S"), ` ${plural(found.open, "more row")} of `, el("bdi", {}, found.name), `: ${found.equal}?`);
+}
+
+function openRest() {
+  const found = !page.opening && !page.saving && offer();
+  return found ? group.show(found, "kind", `The last verdicts about this kind were ${found.equal}. Look at its other rows, and uncheck those that are different.`) : null;
+}
+
+// Show the queue as it is now. The row on the screen stays until the reader leaves it.
+let latest = 0; // of the refreshes, which may overtake each other
+async function refresh() {
+  const own = ++latest;
+  if (page.round !== page.state.round) {
+    forget();
+    Object.assign(page, { walked: false, start: 0 }); // rows that have moved to the top come next
   }
-  const found = await get(`/api/queue?filter=${encodeURIComponent(page.filter)}`);
-  page.round = found.round;
-  page.queue = found.rows;
-  page.left = found.left;
-  const still = page.chosen && page.queue.find((entry) => entry.row === page.chosen.row);
-  await choose(still || page.queue[0] || null, !still || newRound);
-  showQueue();
+  const asked = page.shown;
+  const found = await get(`/api/queue?window=${windowId}&filter=${encodeURIComponent(page.filter)}&start=${page.start}${page.kind && `&kind=${page.kind}`}${asked ? `&open=${asked.row}` : ""}`);
+  if (own !== latest) return;
+  Object.assign(page, { round: found.round, queue: found.rows, start: found.start, size: found.size, left: found.left, odd: found.odd, decided: found.decided });
+  if (page.shown && page.shown === asked) {
+    note(found.open);
+    const entry = found.rows.find((other) => other.row === asked.row);
+    if (entry) showGroup(Object.assign(page.shown, { groups: entry.groups }));
+  }
+  queue.draw(page, walk, turn);
   progress.threshold(await get("/api/threshold"));
+  if (!page.shown && !page.opening && !page.saving) await next(page.queue[0]);
 }
 
-// ---- the queue
-function showQueue() {
-  const note = at("queue-note"), filtered = page.filter.trim();
-  note.textContent = (page.left ? `${plural(page.left, "row")}${filtered ? " match" + (page.left === 1 ? "es" : "") : " to look at"}, of ${number(page.state.rows)} in the table` :
-    filtered ? "No row near the top matches the filter." : "") + (note.dataset.unmatched ? `. ${note.dataset.unmatched}` : "");
-  at("queue").replaceChildren(...page.queue.map((entry) => {
-    const moved = entry.moved > 0 ? el("span", { class: "up", title: "Places gained since the last round" }, `▲ ${number(entry.moved)}`)
-      : entry.moved < 0 ? el("span", { class: "down", title: "Places lost since the last round" }, `▼ ${number(-entry.moved)}`) : null;
-    const mine = page.chosen && page.chosen.row === entry.row;
-    return el("li", {}, el("button", { type: "button", class: "entry", "aria-current": mine ? "true" : null, "data-row": entry.row,
-      onclick: () => inTurn(() => walk(entry)) },
-      el("span", { class: "id" }, el("bdi", {}, entry.id)), el("span", { class: "score" }, entry.score.toFixed(2)),
-      el("span", { class: "marks" }, `${Math.min(99.9, entry.percentile).toFixed(1)} %`, moved,
-        entry.disagree ? el("span", { title: "Members disagree" }, "≠", el("span", { class: "quiet" }, " members disagree")) : null,
-        entry.explored ? el("span", { title: "Found by the explorers alone" }, "◇", el("span", { class: "quiet" }, " explorer")) : null,
-        entry.alike > 1 ? el("span", { title: "Near duplicates" }, `×${number(entry.alike)}`, el("span", { class: "quiet" }, " alike")) : null)));
-  }));
-  const current = at("queue").querySelector("[aria-current]");
-  if (current) current.scrollIntoView({ block: "nearest" });
-}
-
-async function choose(entry, moved) {
-  page.chosen = entry;
-  if (moved) page.shownAt = performance.now();
-  showQueue();
-  const group = at("group");
-  group.hidden = true;
-  for (const button of document.querySelectorAll(".verdict")) button.disabled = !entry;
-  if (!entry) {
-    at("row-head").replaceChildren(el("h2", {}, "Nothing left to look at"));
-    at("row-body").replaceChildren(el("p", { class: "note" }, page.filter ? "Clear the filter to see other rows." : "Every row near the top has a verdict. Learn from them, or finish."));
-    return;
-  }
-  at("row-head").replaceChildren(...row.head(entry));
-  if (entry.confirmed && entry.alike_open > 0) {
-    group.hidden = false;
-    group.replaceChildren(el("kbd", {}, "G"), ` ${entry.confirmed.class || entry.confirmed.verdict} for all ${plural(entry.alike_open, "open near duplicate")}`);
-  }
-  if (!moved && at("row-body").dataset.row === `${page.round}-${entry.row}` && page.details.has(entry.row)) return;
-  const slow = setTimeout(() => at("row-body").replaceChildren(el("p", { class: "note" }, "Explaining this row…")), 250);
-  try {
-    if (!page.details.has(entry.row)) page.details.set(entry.row, await get(`/api/row/${entry.row}`));
-  } finally {
-    clearTimeout(slow);
-  }
-  if (page.chosen !== entry) return;
-  const found = page.details.get(entry.row), example = `${found.values[0].name}=${found.values[0].value}`;
-  at("filter").placeholder = /\s/.test(example) ? `"${example}"` : example;
-  at("row-head").replaceChildren(...row.head({ ...entry, judged: found.judged }));
-  at("row-body").replaceChildren(...row.body(found, page));
-  at("row-body").dataset.row = `${page.round}-${entry.row}`;
-  if (moved) window.scrollTo(0, 0);
-}
-
-function walk(entry) {
-  page.walked = true;
-  return choose(entry, true);
-}
-
-function step(by) {
-  const place = page.queue.findIndex((entry) => page.chosen && entry.row === page.chosen.row);
-  const next = page.queue[Math.max(0, Math.min(page.queue.length - 1, place + by))];
-  return next && next !== page.chosen ? walk(next).then(() => announce(`Row ${next.id}, score ${next.score.toFixed(2)}`)) : null;
-}
-
-// ---- verdicts
-async function judge(verdict, name = "", more = {}) {
-  const entry = page.chosen;
-  if (!entry) return;
-  const place = page.walked ? page.queue.indexOf(entry) : 0;
-  const seconds = (performance.now() - page.shownAt) / 1000;
-  let saved;
-  try {
-    saved = await post("/api/verdict", { row: entry.row, digest: entry.digest, verdict, class: name, seconds, ...more });
-  } catch (problem) {
-    if (problem.status === 409 && problem.current) return conflict(entry, problem.current, verdict, name);
-    throw problem;
-  }
-  clear();
-  const rows = new Set(saved.saved.map((one) => one.number));
-  page.queue = page.queue.filter((other) => !rows.has(other.row));
-  page.details.clear(); // the similar rows have changed
-  page.chosen = null;
-  page.state = { ...page.state, version: -1 };
-  const done = `Saved: ${entry.id} is ${name || verdict}${rows.size > 1 ? ` and ${rows.size - 1} more` : ""}.`;
-  const following = (next) => announce(next ? `${done} Next: ${next.id}` : done);
-  if (verdict === "anomaly" && entry.alike_open > rows.size) { // near duplicates of a find come next; the server puts them first
-    page.walked = false;
-    await update();
-    following(page.chosen);
-  } else {
-    const next = page.queue[Math.min(place, page.queue.length - 1)] || null;
-    following(next);
-    await choose(next, true);
-    await update();
-  }
+async function filtered() {
+  page.start = 0;
+  await refresh();
+  const found = page.shown && page.queue.find((entry) => entry.row === page.shown.row);
+  if (!found && !page.saving) await next(page.queue[0]);
 }
 
 async function update() {
-  const before = page.state, found = await get("/api/state?version=");
-  page.state = found;
+  const before = page.state;
+  page.state = await get(`/api/state?version=&${me()}`);
   showState(before);
-  await refresh(before.round !== found.round);
+  await refresh();
 }
 
-function judgeClass(key) {
+// ---- from row to row
+function next(entry) {
+  for (const button of document.querySelectorAll("#verdicts .verdict")) button.disabled = !entry;
+  if (!entry) {
+    nothing("Nothing left to look at", page.filter ? "Clear the filter to see other rows." : page.kind ? "Choose another kind, or all." : "Every row near the top has a verdict. Learn from them, or finish.");
+    return null;
+  }
+  showGroup(entry);
+  const opened = open(entry).then(() => { if (page.shown) { showGroup(page.shown); showRest(); } });
+  queue.draw(page, walk, turn);
+  return opened;
+}
+
+const groupOf = (entry) => (entry.groups || []).find((one) => one.by === "duplicates" && one.open > 1);
+
+function showGroup(entry) {
+  const found = groupOf(entry);
+  at("group").hidden = !found || page.state.reading;
+  if (found) at("group").replaceChildren(el("kbd", {}, "G"), ` ${number(found.open)} ${found.title} in one table`);
+}
+
+// Show another part of the queue.
+async function turn(to, last = false) {
+  if (page.saving) return;
+  page.start = to;
+  await refresh();
+  await walk(page.queue.at(last ? -1 : 0));
+}
+
+// A row that may not be in the queue; the server says more about it.
+const entryOf = (one) => ({ row: one.number, id: one.id, score: 0, rank: 0, percentile: 0 });
+
+function walk(entry) {
+  if (page.saving) return null;
+  page.walked = true;
+  return next(entry).catch(trouble);
+}
+
+function step(by) {
+  const current = page.opening || page.shown;
+  const place = page.queue.findIndex((entry) => current && entry.row === current.row);
+  if (place + by >= page.queue.length && page.start + page.queue.length < page.left) return turn(page.start + page.queue.length);
+  if (place + by < 0 && page.start) return turn(Math.max(0, page.start - page.size), true);
+  const to = page.queue[Math.max(0, Math.min(page.queue.length - 1, place + by))];
+  if (!to || page.saving || (current && to.row === current.row)) return null;
+  return walk(to).then(() => announce(`Row ${to.id}, score ${to.score.toFixed(2)}`));
+}
+
+// ---- verdicts
+function judge(event, verdict, name = "") {
+  const entry = decided(event);
+  if (entry) return save(entry, { row: entry.row, digest: entry.digest, round: entry.round, verdict, class: name, seconds: seconds(), comment: at("comment").value });
+  if (page.shown && !page.saving && !page.opening) say("That was too quick: the row had just appeared or changed. Look at it and try again.");
+  return null;
+}
+
+async function save(entry, given) {
+  const what = `${entry.id} is ${given.class || given.verdict}`;
+  let saved;
+  try {
+    saved = await saving(`Saving: ${what}`, () => sent(what, given));
+  } catch (problem) {
+    if (problem.status === 409 && problem.current) return conflict(entry, problem.current, given);
+    if (problem.status === 400 && given.class) return misnamed(problem, given.class);
+    return trouble(problem);
+  }
+  at("row").focus({ preventScroll: true }); // a button that keeps the focus would decide the next row, too
+  if (!saved) return update().catch(trouble); // taken back
+  clear();
+  at("comment").value = "";
+  return after(entry, given, saved.saved, what).catch(trouble);
+}
+
+// Send a verdict until it is saved or taken back, for which null is returned.
+async function sent(what, given) {
+  try {
+    for (;;) {
+      try {
+        return await post("/api/verdict", given);
+      } catch (problem) {
+        if (problem.status !== 0) throw problem;
+      }
+      at("unsaved-text").textContent = `Not saved yet: ${what}. The server does not answer; it is sent again until it is saved.`;
+      at("unsaved").hidden = false;
+      const back = await new Promise((done) => {
+        at("take-back").onclick = () => done(true);
+        setTimeout(done, AGAIN, false);
+      });
+      if (back) return null;
+    }
+  } finally {
+    at("unsaved").hidden = true;
+  }
+}
+
+async function after(entry, given, saved, what) {
+  const place = page.walked ? page.queue.findIndex((other) => other.row === entry.row) : 0;
+  const rows = new Set(saved.map((one) => one.number));
+  page.queue = page.queue.filter((other) => !rows.has(other.row));
+  page.shown = null;
+  last = entry.kind_number;
+  forget(); // the similar rows have changed
+  const done = `Saved: ${what}${rows.size > 1 ? ` and ${plural(rows.size - 1, "more row")}` : ""}.`;
+  const following = (then) => announce(then ? `${done} Next: ${then.id}` : done);
+  if (given.verdict === "anomaly" && groupOf(entry)) { // near duplicates of a find come next; the server puts them first
+    page.walked = false;
+    await update();
+    following(page.shown);
+  } else {
+    const then = page.queue[Math.max(0, Math.min(place, page.queue.length - 1))];
+    following(then);
+    await next(then);
+    await update();
+  }
+}
+
+let naming = judge; // what gets the name
+function judgeClass(event, key, give = judge) {
   const known = page.state.classes[key - 1];
-  if (known) return judge("anomaly", known.name);
-  if (!page.chosen) return null;
+  if (known) return give(event, "anomaly", known.name);
+  if (give === judge && !decided(event)) return null;
+  naming = give;
   at("naming-key").textContent = String(page.state.classes.length + 1);
   at("class-name").value = "";
+  at("naming-note").textContent = "From now on, the key gives this class.";
   at("naming").showModal();
   at("class-name").focus();
   return null;
 }
 
-function nameIt() {
+// A name that cannot be a class: say so where it was typed.
+function misnamed(problem, name) {
+  at("class-name").value = name;
+  at("naming-note").textContent = problem.message;
+  at("naming").showModal();
+}
+
+function nameIt(event) {
+  event.preventDefault(); // or the key would press the button that opened the dialog, too
   const name = at("class-name").value.trim();
   if (!name) return;
   at("naming").close();
-  inTurn(() => judge("anomaly", name));
+  naming(event, "anomaly", name);
 }
 
-function conflict(entry, current, verdict, name) {
-  const what = current.class || current.verdict;
-  at("conflict-text").textContent = `${current.who || "Someone"} marked ${entry.id} as ${what} in another window. Your verdict was not saved.`;
+// Decide the rows that are checked in the table, all that the reader sees there.
+async function judgeGroup(event, verdict, name = "") {
+  const chosen = page.saving ? null : group.chosen(event);
+  if (!chosen) return;
+  const n = chosen.rows.length, what = `${plural(n, "row")}: ${name || verdict}`;
+  let saved;
+  try {
+    saved = await saving(`Saving: ${what}`, () => sent(what, { ...chosen, verdict, class: name, seconds: seconds(), comment: at("comment").value }));
+  } catch (problem) {
+    if (problem.status !== 409 && problem.status !== 400) throw problem;
+    const { current } = problem, by = current && `${current.who || "Someone"} marked ${current.id} as ${current.class || current.verdict}. Nothing was saved; these are the rows without a verdict now.`;
+    await update();
+    await group.again(by || problem.message);
+    return;
+  }
+  at("row").focus({ preventScroll: true });
+  if (saved) {
+    clear();
+    at("comment").value = "";
+    announce(`Saved: ${what}.`);
+    forget(); // the similar rows have changed
+    if (page.shown && chosen.rows.some((one) => one.row === page.shown.row)) page.shown = null;
+  }
+  await update();
+  if (saved) await group.more(n);
+}
+
+const openGroup = () => {
+  const found = page.shown && !page.opening && !page.saving && groupOf(page.shown);
+  return found ? group.show(page.shown, found.by) : null;
+};
+
+function conflict(entry, current, given) {
+  at("conflict-text").textContent = `${current.who || "Someone"} marked ${entry.id} as ${current.class || current.verdict}. Your verdict was not saved.`;
   const change = at("change-it");
-  change.textContent = `Change it to ${name || verdict}`;
-  change.onclick = () => { at("conflict").close(); inTurn(() => judge(verdict, name, { replaces: current.n })); };
+  change.textContent = `Change it to ${given.class || given.verdict}`;
+  change.onclick = () => { at("conflict").close(); save(entry, { ...given, replaces: current.n }); };
   at("conflict").showModal();
-  return update();
+  return update().catch(trouble);
 }
 
 async function undo() {
-  const { undone } = await post("/api/undo");
+  if (page.saving) return;
+  const { undone } = await saving("Undoing your last verdict", () => post("/api/undo"));
+  at("row").focus({ preventScroll: true });
   clear();
-  announce(`Undone: ${undone[0].id} is open again${undone.length > 1 ? `, and ${undone.length - 1} more` : ""}.`);
-  page.chosen = null;
-  page.details.clear();
+  announce(`Undone: ${undone[0].id} is open again${undone.length > 1 ? `, and ${plural(undone.length - 1, "more row")}` : ""}.`);
+  forget();
   await update();
-  const back = page.queue.find((entry) => entry.row === undone[0].number);
-  if (back) await choose(back, true);
+  await next(page.queue.find((entry) => entry.row === undone[0].number) || entryOf(undone[0]));
 }
 
 async function learn() {
@@ -220,64 +358,93 @@ async function learn() {
 }
 
 async function finish() {
-  const { written } = await post("/api/finish");
+  const { written } = await saving("Writing the results", () => post("/api/finish", {}, HOUR));
   at("written").replaceChildren(...written.map((line) => el("li", {}, el("bdi", {}, line))));
   at("finished").showModal();
 }
 
+async function useThreshold() {
+  const level = progress.level();
+  if (!level || page.saving) return;
+  const found = await saving("Writing the threshold", () => post("/api/threshold", { score: level.score, round: level.round }));
+  progress.used(found);
+  await update();
+}
+
 // ---- messages
 function announce(text) { at("said").textContent = text; }
-function say(text, why = "") { const banner = at("banner"); banner.textContent = text; banner.dataset.why = why; banner.hidden = false; }
+function warn(text, why = "") { const banner = at("banner"); banner.textContent = text; banner.dataset.why = why; banner.hidden = false; }
 function clear() { at("banner").hidden = true; at("banner").dataset.why = ""; }
 function trouble(problem, why = "request") {
   console.warn(problem.message);
-  say(problem.status === 0 ? `${problem.message} Trying again…` : problem.message, problem.status === 0 ? "lost" : why);
+  warn(problem.message, problem.status === 0 ? "lost" : why);
 }
 
-// ---- keys
+// ---- keys and buttons
+const attempt = (job) => (event) => Promise.resolve(job(event)).catch(trouble);
 const KEYS = {
-  a: () => judge("anomaly"), n: () => judge("normal"), u: () => judge("unsure"),
-  g: () => (page.chosen && page.chosen.confirmed ? judge(page.chosen.confirmed.verdict, page.chosen.confirmed.class, { group: true }) : null),
+  a: (event) => judge(event, "anomaly"), n: (event) => judge(event, "normal"), u: (event) => judge(event, "unsure"), g: openGroup, s: openRest,
   j: () => step(1), arrowdown: () => step(1), k: () => step(-1), arrowup: () => step(-1), z: undo, r: learn,
+  h: () => history.show(walk), c: () => at("comment").focus(),
+  "?": () => at("help").showModal(), "/": () => at("filter").focus(),
 };
+const READING_KEYS = ["j", "k", "arrowdown", "arrowup", "h", "?", "/"];
+const WHILE_HELD = ["j", "k", "arrowdown", "arrowup"];
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-  // A field of a dialog that has just been closed keeps the focus until the browser draws the page again.
-  const typing = event.target.matches("input:not([type=range]), textarea, select") && !event.target.closest("dialog");
-  const key = event.key.toLowerCase();
-  if (typing) {
+  const key = keyOf(event);
+  if (isTyping(event)) {
     if (key === "escape") { event.target.value = ""; event.target.dispatchEvent(new Event("input")); event.target.blur(); }
     if (key === "enter") event.target.blur();
     return;
   }
   if (key.startsWith("arrow") && event.target.matches("input[type=range], [role=region]")) return;
-  if (key === "?") at("help").showModal();
-  else if (key === "/") at("filter").focus();
-  else if (!page.state || !page.state.opened || event.repeat && !"jk".includes(key) && !key.startsWith("arrow")) return;
-  else if (/^[1-9]$/.test(key)) inTurn(() => judgeClass(Number(key)));
-  else if (KEYS[key]) inTurn(KEYS[key]);
-  else return;
+  if (isCharacter(key) && !lettersAreOn()) return;
+  if (page.state && page.state.reading && !READING_KEYS.includes(key)) return;
+  const job = /^[1-9]$/.test(key) ? (pressed) => judgeClass(pressed, Number(key)) : KEYS[key];
+  if (!job || !page.state || !page.state.opened || (event.repeat && !WHILE_HELD.includes(key))) return;
   event.preventDefault();
+  attempt(job)(event);
 });
 
-for (const button of document.querySelectorAll(".verdict")) button.addEventListener("click", () => inTurn(() => judge(button.dataset.verdict)));
-at("undo").addEventListener("click", () => inTurn(undo));
-at("refit").addEventListener("click", () => inTurn(learn));
-at("finish").addEventListener("click", () => inTurn(finish));
-at("group").addEventListener("click", () => inTurn(KEYS.g));
+at("grouped").addEventListener("keydown", (event) => {
+  const key = keyOf(event), verdict = { a: "anomaly", n: "normal", u: "unsure" }[key];
+  if (event.repeat || event.ctrlKey || event.metaKey || event.altKey || !lettersAreOn()) return;
+  if (verdict) attempt((pressed) => judgeGroup(pressed, verdict))(event);
+  else if (/^[1-9]$/.test(key)) attempt((pressed) => judgeClass(pressed, Number(key), judgeGroup))(event);
+});
+for (const button of document.querySelectorAll(".verdict")) button.addEventListener("click", attempt((event) => (group.isOpen() ? judgeGroup : judge)(event, button.dataset.verdict)));
+at("undo").addEventListener("click", attempt(undo));
+at("refit").addEventListener("click", attempt(learn));
+at("finish").addEventListener("click", attempt(finish));
+at("group").addEventListener("click", attempt(openGroup));
+at("rest").addEventListener("click", attempt(openRest));
+at("by-kind").addEventListener("change", attempt(async (event) => { page.kind = event.target.value; await filtered(); }));
+at("kinds-open").addEventListener("click", attempt(() => kindList.show(page.state.reading, async (kind, muted) => {
+  if (muted && page.kind === String(kind.number)) page.kind = "";
+  await update();
+})));
+at("me").addEventListener("click", () => { at("help").showModal(); at("who").focus(); });
 at("help-open").addEventListener("click", () => at("help").showModal());
-at("name-it").addEventListener("click", nameIt);
-at("class-name").addEventListener("keydown", (event) => { if (event.key === "Enter") nameIt(); });
+at("naming-form").addEventListener("submit", nameIt);
 at("threshold").addEventListener("input", progress.chosen);
+page.go = walk;
+at("history-open").addEventListener("click", attempt(() => history.show(walk)));
+for (const name of ["by-who", "by-label", "by-day", "by-split"]) at(name).addEventListener("change", attempt(() => history.show(walk)));
+at("rename-form").addEventListener("submit", (event) => history.rename(event, async () => { await history.show(walk); await update(); }));
+at("use-threshold").addEventListener("click", attempt(useThreshold));
+at("letters").checked = lettersAreOn();
+at("letters").addEventListener("change", (event) => switchLetters(event.target.checked));
 at("who").value = localStorage.getItem("dplan-who") || "";
 at("who").addEventListener("input", (event) => localStorage.setItem("dplan-who", event.target.value.trim()));
 for (const button of document.querySelectorAll("[data-close]")) button.addEventListener("click", () => button.closest("dialog").close());
+at("filter").value = ""; // which a browser may have kept from before a reload
 let typed = 0;
 at("filter").addEventListener("input", (event) => {
   page.filter = event.target.value;
   clearTimeout(typed);
-  typed = setTimeout(() => inTurn(() => refresh()), 150);
+  typed = setTimeout(() => filtered().catch(trouble), 150);
 });
 
-inTurn(poll);
+poll();

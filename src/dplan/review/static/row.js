@@ -1,5 +1,7 @@
 // One row: its reasons with small pictures, similar rows that were decided before, and all values.
-import { el, number, plural, svg } from "./dom.js";
+import { get } from "./api.js";
+import * as context from "./context.js";
+import { at, el, number, plural, svg } from "./dom.js";
 
 const WIDTH = 220, HEIGHT = 44;
 
@@ -71,7 +73,7 @@ function similar(details, shown) {
 
 function values(details, page) {
   const line = (value) => el("tr", { class: value.unusual ? "unusual" : "" },
-    el("th", { scope: "row" }, el("bdi", {}, value.name)), el("td", {}, el("bdi", {}, value.value)),
+    el("th", { scope: "row" }, el("bdi", {}, value.name)), el("td", {}, el("bdi", {}, value.value), whole(details, value)),
     el("td", { class: "note" }, value.typical ? el("bdi", {}, value.typical) : "not used by the model"));
   const all = [...details.values, ...details.others];
   const remember = (event) => { page.allColumns = event.target.open; };
@@ -81,13 +83,24 @@ function values(details, page) {
         el("th", { scope: "col" }, "Typical"))), el("tbody", {}, ...all.map(line)))));
 }
 
+// Long text is cut; all of it can be read.
+function whole(details, value) {
+  if (value.cut === undefined) return null;
+  const read = async () => {
+    const found = await get(`/api/value/${details.row}/${value.cut}`);
+    at("whole-title").textContent = found.name;
+    at("whole-value").textContent = found.value;
+    at("whole").showModal();
+  };
+  return el("button", { type: "button", class: "link", onclick: read }, "read all");
+}
+
 export function head(entry) {
   const badges = [
-    entry.judged ? el("span", { class: `badge ${entry.judged.verdict}` }, `marked ${entry.judged.class || entry.judged.verdict}`) : null,
     entry.disagree ? el("span", { class: "badge", title: "The members of the detector rank this row very differently" }, "members disagree") : null,
     entry.explored ? el("span", { class: "badge", title: "Only the unsupervised explorers find this row" }, "explorer") : null,
-    entry.alike > 1 ? el("span", { class: "badge", title: "Rows that differ only slightly from this one" },
-      `${plural(entry.alike - 1, "near duplicate")}`) : null,
+    entry.kind ? el("span", { class: "badge kind" }, "kind: ", el("bdi", {}, entry.kind)) : null,
+    ...(entry.groups || []).map((one) => el("span", { class: "badge" }, `one of ${number(one.rows)} ${one.title}`)),
   ];
   return [
     el("h2", { class: "row-id" }, el("bdi", {}, entry.id)),
@@ -95,16 +108,22 @@ export function head(entry) {
       el("b", {}, entry.score.toFixed(2)), " score · rank ", el("b", {}, number(entry.rank)),
       ` · above ${Math.min(99.9, entry.percentile).toFixed(1)} % of training rows`),
     el("p", { class: "badges" }, ...badges),
+    entry.judged ? el("p", { class: `row-note ${entry.judged.verdict}`, role: "status" },
+      el("bdi", {}, entry.judged.who || "Someone"), " marked this row as ", el("bdi", {}, entry.judged.class || entry.judged.verdict), ` (${new Date(entry.judged.time).toLocaleString([], { dateStyle: "medium", timeStyle: "short" })}).`,
+      entry.judged.comment ? el("bdi", {}, ` “${entry.judged.comment}”`) : null) : "",
   ];
 }
 
-export function body(details, page) {
+export function body(details, page, go) {
   const reasons = details.reasons.length
     ? el("ol", { class: "reasons" }, ...details.reasons.map(reason))
     : el("p", { class: "note" }, "No single column explains the score of this row.");
+  const novelty = details.novelty === null ? null
+    : el("p", { class: "note novelty" }, `More unusual than ${details.novelty.toFixed(1)} % of training rows, whatever the labels say.`);
   return [
-    el("section", {}, el("h2", {}, "Why this row"), reasons),
+    el("section", {}, el("h2", {}, "Why this row"), reasons, novelty),
     el("section", {}, el("h2", {}, "Similar rows"), similar(details, 10)),
+    context.section(details, go) || "",
     el("section", {}, values(details, page)),
   ];
 }
