@@ -20,6 +20,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from dplan._version import __version__
+from dplan.rules.file import RuleFile
 from dplan.serving import openapi, protocols
 from dplan.serving.metrics import DISCONNECTED, Metrics, RequestLog, log
 from dplan.serving.models import Limits, Models, QueueFullError, Served
@@ -52,6 +53,10 @@ class Service:
         Token that requests must have.
     local : bool
         Whether only requests to this machine's own names are answered.
+    novelty : bool
+        Whether answers tell how novel rows are.
+    kinds : RuleFile, optional
+        Kinds that answers tell; rows of a muted kind are no alerts.
 
     Attributes
     ----------
@@ -62,14 +67,21 @@ class Service:
     """
 
     def __init__(
-        self, source: Path, limits: Limits, *, token: str | None = None, local: bool = False
+        self,
+        source: Path,
+        limits: Limits,
+        *,
+        token: str | None = None,
+        local: bool = False,
+        novelty: bool = False,
+        kinds: RuleFile | None = None,
     ) -> None:
         self.limits = limits
         self._scoring, self._explaining = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
         self._scoring_large = ThreadPoolExecutor(_LARGE_AT_ONCE)
         self._rows_explaining = self._bytes_waiting = 0
         self._metrics = Metrics(lambda: self.models.current)
-        self.models = Models(source, limits, self._scoring, self._metrics.scored)
+        self.models = Models(source, limits, self._scoring, self._metrics.scored, novelty, kinds)
         self.refresh()
         starlette = Starlette(
             routes=self._routes(),
@@ -149,9 +161,10 @@ class Service:
         if "inference-header-content-length" in request.headers:
             return error_response(415, "binary tensors are not supported; send the data as JSON")
         tensors: list[protocols.Tensors] = []
+        outputs = protocols.outputs_of(self._served(request))
 
         def read(body: Any) -> JsonTable:
-            tensors.append(protocols.Tensors(body))
+            tensors.append(protocols.Tensors(body, outputs))
             return tensors[0].table
 
         return await self._answer(
@@ -314,8 +327,6 @@ async def _http_error(request: Request, error: Exception) -> Response:
         hint = "; see /openapi.json for the paths"
     response = error_response(error.status_code, error.detail + hint)
     response.headers.update(headers)
-    if error.status_code in (408, 413):
-        response.headers["Connection"] = "close"  # the rest of the body is not read
     return response
 
 

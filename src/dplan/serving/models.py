@@ -15,6 +15,7 @@ from dplan.exceptions import DplanError
 from dplan.explain.explanation import effects
 from dplan.persistence.atomic import file_state
 from dplan.persistence.model_file import read_bytes
+from dplan.rules.file import RuleFile
 from dplan.serving.rows import RequestReader, RequestRows
 from dplan.serving.scoring import Scored, score
 from dplan.tables.model import TableModel
@@ -158,11 +159,22 @@ class Models:
         Where rows are scored.
     observe : callable
         Called with the name of the model and the results of each batch.
+    novelty : bool
+        Whether answers tell how novel rows are.
+    kinds : RuleFile, optional
+        Kinds that answers tell; rows of a muted kind are no alerts.
     """
 
     def __init__(
-        self, source: Path, limits: Limits, pool: Executor, observe: Callable[[str, Results], object]
+        self,
+        source: Path,
+        limits: Limits,
+        pool: Executor,
+        observe: Callable[[str, Results], object],
+        novelty: bool = False,
+        kinds: RuleFile | None = None,
     ) -> None:
+        self._novelty, self._kinds = novelty, kinds
         self._source, self._limits, self._pool, self._observe = source, limits, pool, observe
         self._states: dict[str, tuple[int, ...] | None] = {}
         self.current: dict[str, Served] = {}
@@ -218,7 +230,8 @@ class Models:
         rows = model.background[:_WARM_UP]
         model.scores_of(rows)
         effects(model.detector, rows[:1], model.background)
-        reader, observe = RequestReader(model, self._limits.rows), partial(self._observe, name)
+        reader = RequestReader(model, self._limits.rows, self._novelty, self._kinds)
+        observe = partial(self._observe, name)
         batcher = Batcher(reader, self._pool, self._limits.waiting, observe)
         return Served(name, hashlib.sha256(content).hexdigest(), model, batcher)
 

@@ -90,9 +90,14 @@ def plain(body: Any) -> JsonTable:
     raise MalformedError('expected an array of rows, {"rows": [{…}, …]} or {"columns": {"name": […], …}}')
 
 
+def outputs_of(served: Served) -> dict[str, str]:
+    """Return what a response says about each row, with the type of each tensor."""
+    return _OUTPUTS | ({"novelty": "FP64"} if served.batcher.reader.scorer.novelty else {})
+
+
 def as_scores(served: Served, found: Scored) -> dict[str, Any]:
     """Return the response of /score and /explain."""
-    result = {
+    result: dict[str, Any] = {
         "model": served.name,
         "digest": served.digest,
         "threshold": served.model.threshold,
@@ -100,7 +105,8 @@ def as_scores(served: Served, found: Scored) -> dict[str, Any]:
         "percentile": found.percentile,
         "alert": found.alert,
     }
-    return result if found.reasons is None else {**result, "reasons": found.reasons}
+    more = {"novelty": found.novelty, "kind": found.kind, "reasons": found.reasons}
+    return result | {name: values for name, values in more.items() if values is not None}
 
 
 def invocation(body: Any) -> JsonTable:
@@ -136,10 +142,9 @@ def _columns(names: list[Any], data: list[Any]) -> dict[str, Any]:
 
 def as_invocation(served: Served, found: Scored) -> dict[str, Any]:
     """Return the response of /invocations: one record per row, as MLflow's own server does."""
-    columns = (found.score.tolist(), found.percentile.tolist(), found.alert.tolist())
-    return {
-        "predictions": [dict(zip(_OUTPUTS, values, strict=True)) for values in zip(*columns, strict=True)]
-    }
+    names = outputs_of(served)
+    columns = [getattr(found, name).tolist() for name in names]
+    return {"predictions": [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]}
 
 
 class Tensors:
@@ -152,7 +157,7 @@ class Tensors:
     {'amount': [7.0, 8.0]}
     """
 
-    def __init__(self, body: Any) -> None:
+    def __init__(self, body: Any, available: Mapping[str, str] = _OUTPUTS) -> None:
         match body:
             case {"inputs": [_, *_] as inputs}:
                 self.table: dict[str, list[Any]] = {}
@@ -166,18 +171,18 @@ class Tensors:
         self._id = body.get("id")
         if not isinstance(self._id, str | None):
             raise MalformedError('"id" must be a string')
-        self._outputs = _wanted(body.get("outputs"))
+        self._outputs = {name: available[name] for name in _wanted(body.get("outputs"), available)}
 
     def response(self, served: Served, found: Scored) -> dict[str, Any]:
         """Return the response: one tensor per output that was asked for."""
         outputs = [
             {
                 "name": name,
-                "datatype": _OUTPUTS[name],
+                "datatype": datatype,
                 "shape": [len(found.score)],
                 "data": getattr(found, name),
             }
-            for name in self._outputs
+            for name, datatype in self._outputs.items()
         ]
         id_ = {} if self._id is None else {"id": self._id}
         return {"model_name": served.name, "model_version": served.version, **id_, "outputs": outputs}
@@ -189,7 +194,7 @@ class Tensors:
         inputs = [(column.name, column.datatype) for column in columns]
         found = {
             kind: [{"name": name, "datatype": datatype, "shape": [-1]} for name, datatype in tensors]
-            for kind, tensors in (("inputs", inputs), ("outputs", _OUTPUTS.items()))
+            for kind, tensors in (("inputs", inputs), ("outputs", outputs_of(served).items()))
         }
         return {"name": served.name, "versions": [served.version], "platform": "dplan", **found}
 
@@ -213,16 +218,16 @@ def _tensor(tensor: Any) -> tuple[str, list[Any]]:
     return name, values
 
 
-def _wanted(outputs: Any) -> list[str]:
+def _wanted(outputs: Any, available: Mapping[str, str]) -> list[str]:
     if outputs is None:
-        return list(_OUTPUTS)
+        return list(available)
     if not isinstance(outputs, list) or not outputs:
         raise MalformedError('"outputs" must be an array such as [{"name": "score"}]')
     names: list[str] = []
     for entry in outputs:
         name = entry.get("name") if isinstance(entry, Mapping) else entry
-        if not isinstance(name, str) or name not in _OUTPUTS:
-            raise MalformedError(f"unknown output {shown(name)}; available: {', '.join(_OUTPUTS)}")
+        if not isinstance(name, str) or name not in available:
+            raise MalformedError(f"unknown output {shown(name)}; available: {', '.join(available)}")
         if name in names:  # a small request would get a large answer
             raise MalformedError(f"there are two outputs called {shown(name)}")
         names.append(name)

@@ -24,9 +24,12 @@ from numpy.typing import NDArray
 
 from dplan.columns.preparer import Cells
 from dplan.exceptions import CellError
+from dplan.rules.file import RuleFile
+from dplan.scoring.kinds import KindsOfRows
 from dplan.scoring.scorer import Scorer
 from dplan.tables.chunks import Chunk
 from dplan.tables.input import Input
+from dplan.tables.layout import PLAIN
 from dplan.tables.model import TableModel
 from dplan.text import shown
 
@@ -71,6 +74,8 @@ class RequestReader:
         The model.
     max_rows : int
         Rows that a request may have.
+    novelty : bool
+        Whether answers tell how novel rows are.
 
     Attributes
     ----------
@@ -92,8 +97,11 @@ class RequestReader:
     [[10.0]]
     """
 
-    def __init__(self, model: TableModel, max_rows: int) -> None:
-        self.model, self.scorer = model, Scorer(model)
+    def __init__(
+        self, model: TableModel, max_rows: int, novelty: bool = False, kinds: RuleFile | None = None
+    ) -> None:
+        rules = None if kinds is None else KindsOfRows(kinds, model)
+        self.model, self.scorer = model, Scorer(model, novelty=novelty, kinds=rules)
         self.max_rows = max_rows
         self._numbers, self._texts = model.preparation.number_columns, model.preparation.text_columns
         dropped = [column.name for column in model.preparation.columns_ if not column.is_used]
@@ -138,7 +146,7 @@ class RequestReader:
     def read_csv(self, body: bytes) -> RequestRows:
         """Read the rows of a CSV with a header, as ``dplan score`` does."""
         # In pieces, because a body of a few megabytes can have millions of rows.
-        pieces = list(Input(io.BytesIO(body)).like(self.model).chunks(self.max_rows))
+        pieces = list(Input(io.BytesIO(body), layout=PLAIN).like(self.model).chunks(self.max_rows))
         if len(pieces) > 1:
             self._check_height(self.max_rows + 1)
         table = pieces[0]() if pieces else pl.DataFrame()

@@ -25,12 +25,14 @@ INVALID = (ValueError, TypeError, pl.exceptions.PolarsError)
 
 @dataclass(frozen=True)
 class Scored:
-    """Scores, percentiles and alerts of the rows of one request, and the reasons if they were asked for."""
+    """Scores, percentiles and alerts of the rows of one request; reasons, novelty and kinds if they were asked for."""
 
     score: NDArray[np.float64]
     percentile: NDArray[np.float64]
     alert: NDArray[np.bool_]
     reasons: list[str] | None = None
+    novelty: NDArray[np.float64] | None = None
+    kind: list[str] | None = None
 
 
 def score(reader: RequestReader, requests: Sequence[RequestRows]) -> list[Scored | Exception]:
@@ -61,7 +63,11 @@ def score(reader: RequestReader, requests: Sequence[RequestRows]) -> list[Scored
         else:
             for place, end, rows in zip(places, ends, parts, strict=True):
                 own = slice(end - rows.height, end)
-                results[place] = Scored(found.score[own], found.percentile[own], found.alert[own])
+                novelty = None if found.novelty is None else found.novelty[own]
+                kind = None if found.kind is None else found.kind[own]
+                results[place] = Scored(
+                    found.score[own], found.percentile[own], found.alert[own], novelty=novelty, kind=kind
+                )
             break
     return results
 
@@ -79,7 +85,10 @@ def _alone(reader: RequestReader, rows: RequestRows) -> scorer.Scored:
 
 
 def _scored(by: Scorer, found: scorer.Scored, reasons: list[str] | None = None) -> Scored:
-    return Scored(found.score, found.percentile, by.is_alert(found.score), reasons)
+    columns = by.columns(found) if by.kinds is not None else None
+    kind = None if columns is None else columns["kind"].to_list()
+    alert = by.is_alert(found.score, found.kind)
+    return Scored(found.score, found.percentile, alert, reasons, found.novelty, kind)
 
 
 def _renumbered(error: CellError | NonFiniteScoreError, before: int) -> Exception:

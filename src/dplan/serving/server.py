@@ -15,6 +15,7 @@ import orjson
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from dplan.rules.file import RuleFile
 from dplan.serving.app import Service
 from dplan.serving.metrics import log
 from dplan.serving.models import Limits
@@ -36,6 +37,8 @@ def serve(
     *,
     token: str | None = None,
     quiet: bool = False,
+    novelty: bool = False,
+    kinds: RuleFile | None = None,
     started: Callable[[str, list[str]], object] = lambda url, models: None,
 ) -> None:
     """Serve models until SIGTERM or Ctrl-C; requests under way are finished.
@@ -52,12 +55,16 @@ def serve(
         Token that requests must have.
     quiet : bool
         Do not log requests.
+    novelty : bool
+        Answer how novel rows are, too.
+    kinds : RuleFile, optional
+        Answer the kinds of alerts by these rules, too.
     started : callable
         Called with the address and the names of the models before requests are answered.
     """
     _log_to_stderr(quiet)
     local = is_loopback(host)
-    service = Service(source, limits, token=token, local=local)
+    service = Service(source, limits, token=token, local=local, novelty=novelty, kinds=kinds)
     if not service.models.current:
         problems = "; ".join(service.models.problems.values())
         raise ValueError(problems or f"{source} contains no .dplan file")
