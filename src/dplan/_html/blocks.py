@@ -184,10 +184,11 @@ class Figures:
 
 @dataclass(frozen=True)
 class Code:
-    """Preformatted text: commands, tracebacks."""
+    """Preformatted text: commands, tracebacks; if it is folded, only the title is shown until it is clicked."""
 
     text: str
     title: str = ""
+    folded: bool = False
 
 
 Block = Heading | Paragraph | Items | Prose | Tiles | Grid | Threshold | Figure | Figures | Code

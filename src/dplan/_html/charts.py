@@ -5,13 +5,24 @@ from typing import NamedTuple
 
 import numpy as np
 from markupsafe import Markup, escape
-from numpy.typing import NDArray
 
+from dplan.arrays import Float64s
 from dplan.text import shortened
 
-__all__ = ["N_COLOURS", "Axis", "Line", "bars", "histogram", "key", "line_chart", "scatter", "svg", "text_at"]
+__all__ = [
+    "N_COLOURS",
+    "Axis",
+    "Line",
+    "bars",
+    "histogram",
+    "key",
+    "line_chart",
+    "points",
+    "scatter",
+    "svg",
+    "text_at",
+]
 
-Floats = NDArray[np.float64]
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 54, 14, 22, 34
 _WIDTH, _HEIGHT = 420, 210
@@ -86,7 +97,7 @@ def line_chart(
 
 
 def histogram(
-    series: Mapping[str, Floats], edges: Floats, *, title: str, mark: float | None = None, mark_text: str = "",
+    series: Mapping[str, Float64s], edges: Float64s, *, title: str, mark: float | None = None, mark_text: str = "",
     x_label: str = "", percent: bool = True,
 ) -> Markup:  # fmt: skip
     """Draw shares per bin as steps, one outline per series under the class that colours it; `mark` is a vertical line.
@@ -114,7 +125,7 @@ def histogram(
     return svg(title, _WIDTH, _HEIGHT, parts)
 
 
-def bars(series: Mapping[str, Floats], labels: Sequence[str], *, title: str) -> Markup:
+def bars(series: Mapping[str, Float64s], labels: Sequence[str], *, title: str) -> Markup:
     """Draw shares per label as horizontal bars, the series of a label one below the other, below the label.
 
     Examples
@@ -138,13 +149,13 @@ def bars(series: Mapping[str, Floats], labels: Sequence[str], *, title: str) -> 
     return svg(title, _WIDTH, top + step * len(labels) + 4, parts)
 
 
-def scatter(places: Floats, shades: Floats, rings: Floats, *, title: str) -> Markup:
+def scatter(places: Float64s, shades: Float64s, rings: Float64s, *, title: str) -> Markup:
     """Draw points, in the colours m0 to m5 and larger the higher their shade in [0, 1], and rings at other places."""
     width, height = _WIDTH, 280
     low, high = np.quantile(np.concatenate([places, rings]), [0.002, 0.998], axis=0)
     x, y = Axis(low[0], high[0], 12, width - 12), Axis(low[1], high[1], height - 12, 12)
 
-    def at(place: Floats) -> str:
+    def at(place: Float64s) -> str:
         return f'cx="{np.clip(x(place[0]), 6, width - 6):.1f}" cy="{np.clip(y(place[1]), 6, height - 6):.1f}"'
 
     levels = np.minimum(np.clip(shades, 0, 1) * _N_SHADES, _N_SHADES - 1).astype(int)
@@ -154,6 +165,29 @@ def scatter(places: Floats, shades: Floats, rings: Floats, *, title: str) -> Mar
     ]
     parts += [f'<circle class="ring" {at(ring)} r="4"/>' for ring in rings]
     return svg(title, width, height, parts, "map")
+
+
+def points(groups: Mapping[str, Float64s], *, title: str, x_label: str, y_label: str) -> Markup:
+    """Draw the points of each group, as (points, 2), under the class that colours them; later groups lie on top.
+
+    Examples
+    --------
+    >>> picture = points({"alert": np.array([[0.0, 99.0]])}, title="a <b>", x_label="score", y_label="novelty")
+    >>> picture.count("<circle"), "a &lt;b&gt;" in picture
+    (1, True)
+    """
+    height = 280
+    every = np.concatenate(list(groups.values()))
+    low, high = every.min(axis=0), every.max(axis=0)
+    x, y = Axis(low[0], high[0], _LEFT, _WIDTH - _RIGHT), Axis(low[1], high[1], height - _BOTTOM - 6, _TOP)
+    parts = [_y_ticks(y, _WIDTH), _x_ticks(x, height), text_at(4, 12, y_label, "start", "small")]
+    for style, places in groups.items():
+        parts += [
+            f'<circle class="point {style}" cx="{x(a):.1f}" cy="{y(b):.1f}" r="2.2"/>'
+            for a, b in places.tolist()
+        ]
+    parts.append(text_at(_WIDTH / 2, height - 4, x_label, "middle", "small"))
+    return svg(title, _WIDTH, height, parts, "map")
 
 
 class Axis:

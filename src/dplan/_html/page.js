@@ -34,12 +34,27 @@ for (const table of document.querySelectorAll("table.interactive")) {
     tools.append(element("label", {}, unlabelled, " hide rows that are known already"));
   }
 
+  const kinds = new Map();
+  for (const row of rows) if (row.dataset.kind) kinds.set(row.dataset.kind, (kinds.get(row.dataset.kind) ?? 0) + 1);
+  let kind = "";
+  const choices = [["", "all kinds"], ...Array.from(kinds, ([name, n]) => [name, `${name} (${n})`])].map(([name, text]) => {
+    const button = element("button", { type: "button", "aria-pressed": String(name === "") }, text);
+    button.addEventListener("click", () => {
+      kind = name;
+      for (const other of choices) other.setAttribute("aria-pressed", String(other === button));
+      show();
+    });
+    return button;
+  });
+  const filter = element("p", { class: "tools kinds", role: "group", "aria-label": "Filter by kind" }, ...choices);
+
   function show() {
     const words = search.value.toLowerCase().split(/\s+/);
     let shown = 0;
     for (const row of rows) {
       const text = row.textContent.toLowerCase();
-      row.hidden = !words.every((word) => text.includes(word)) || (unlabelled.checked && Boolean(row.dataset.labelled));
+      row.hidden = !words.every((word) => text.includes(word)) || (unlabelled.checked && Boolean(row.dataset.labelled)) ||
+        (kind !== "" && row.dataset.kind !== kind);
       shown += row.hidden ? 0 : 1;
     }
     count.textContent = shown < rows.length ? `${shown} of ${rows.length} rows` : `${shown} rows`;
@@ -60,6 +75,7 @@ for (const table of document.querySelectorAll("table.interactive")) {
   search.addEventListener("input", show);
   unlabelled.addEventListener("change", show);
   show();
+  if (kinds.size) table.parentElement.before(filter);
   table.parentElement.before(tools);
   table.classList.add("sortable");
 }

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan._kernels.perceptron import Floats
+from dplan.arrays import Float32s
 from dplan.tables.labels import LabelReader
 from dplan.tables.model import TableModel
 from dplan.tables.words import Words, listed, says_nothing, words_of
@@ -84,11 +84,11 @@ class TrainingRows:
         names = model.summary.known_names
         self._known = dict(zip(_digests(model.known_anomalies).tolist(), names, strict=False))
 
-    def add(self, prepared: Floats) -> None:
+    def add(self, prepared: Float32s) -> None:
         """Look for training rows among some prepared rows."""
         self._seen |= np.isin(self._background, _digests(prepared))
 
-    def known_names(self, prepared: Floats) -> list[str]:
+    def known_names(self, prepared: Float32s) -> list[str]:
         """Return the known anomaly with the same values as each row; an empty text if no anomaly has them."""
         return [self._known.get(digest, "") for digest in _digests(prepared).tolist()]
 
@@ -98,7 +98,7 @@ class TrainingRows:
         return float(self._seen.mean()) if self._distinct > 0.5 else 0.0
 
 
-def _digests(prepared: Floats) -> NDArray[np.uint64]:
+def _digests(prepared: Float32s) -> NDArray[np.uint64]:
     """Return a number for each row, the same for equal rows and most likely different for others."""
     bits = np.ascontiguousarray(prepared, dtype=np.float32).view(np.uint32)
     factors: NDArray[np.uint64] = np.random.default_rng(0).integers(

@@ -21,9 +21,12 @@ from dplan._html.blocks import (
     Tiles,
     as_html,
 )
+from dplan.arrays import highest_first
 from dplan.columns.formatting import cell, format_number, format_share, format_value
+from dplan.kinds.page import overview
 from dplan.metrics import RankedScores
 from dplan.report.data import MIN_ROWS, Feature, ReportData
+from dplan.report.pictures import map_picture, novelty_picture
 from dplan.tables.model import TableModel
 from dplan.tables.reasons import ColumnName, Reason, short
 
@@ -31,7 +34,6 @@ __all__ = ["page"]
 
 _SHOWN_FEATURES, _CURVE_POINTS, _NAMED = 6, 400, 5
 _STRONG_DRIFT, _SOME_DRIFT = 0.25, 0.1
-_SHADES = (50, 80, 95, 99)  # percentiles at which the colour of the map changes, below that of alerts
 # Thresholds to try: one for each of the first alerts, then ever more alerts apart.
 _FIRST_STEPS, _STEPS = 50, 150
 
@@ -41,11 +43,13 @@ def page(data: ReportData, model: TableModel, *, model_name: str, table_name: st
     blocks = list(_introduction(data, model, model_name))
     if len(data.scores):
         blocks += [
-            *_thresholds(data),
+            *_kinds(data),
+            *([] if data.muted else _thresholds(data)),  # which would count muted rows
             *_highest_rows(data),
             *_distribution(data),
             *_main_features(data),
-            *_map(data),
+            *novelty_picture(data),
+            *map_picture(data),
             *_members(model),
             *_columns(data),
             *_precision_and_recall(data),
@@ -81,7 +85,7 @@ def _introduction(data: ReportData, model: TableModel, model_name: str) -> Itera
         percentile = model.percentile(np.array([best]))[0]
         yield Paragraph(
             f"No alerts: no row reaches the threshold of {format_number(data.threshold)}. The highest score is "
-            f"{format_number(float(best))}, above that of {percentile:.1f} % of the unlabelled training rows.",
+            f"{format_number(float(best))}, above that of {percentile:.2f} % of the unlabelled training rows.",
             notice=True,
         )
     if data.training_share >= 0.1:
@@ -99,6 +103,8 @@ def _introduction(data: ReportData, model: TableModel, model_name: str) -> Itera
             f"{names}. Scores may mean something else than in training.",
             notice=True,
         )
+    if data.surprise:
+        yield Paragraph(f"{data.surprise}.", notice=True)
     if data.useless:
         names = _listed([f"{name} ({why})" for name, why in data.useless.items()])
         yield Paragraph(f"Columns without information for the model: {names}.", notice=True)
@@ -109,12 +115,29 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names[:_NAMED]) + more
 
 
+def _kinds(data: ReportData) -> Iterator[Block]:
+    """Yield the kinds of the alerts, if they are known."""
+    if not data.kinds:
+        return
+    yield Heading("Kinds of alerts")
+    if data.muted:
+        muted = (
+            "rows would be alerts, but their kinds are"
+            if data.muted > 1
+            else "row would be an alert, but its kind is"
+        )
+        yield Paragraph(f"{data.muted:,} {muted} muted.", notice=True)
+    yield from overview(data.kinds, data.n_of_kind)
+    others = data.n_alerts - sum(data.n_of_kind)
+    yield Paragraph(f"Each alert counts for the most precise rule that it meets; {others:,} meet none.")
+
+
 def _thresholds(data: ReportData) -> Iterator[Block]:
     """Yield a slider over thresholds that make 1, 2, 3, … and ever more rows alerts."""
     n_rows = len(data.scores)
     if n_rows < 2:
         return
-    order = np.argsort(-data.scores, kind="stable")
+    order = highest_first(data.scores)
     ranked = data.scores[order]
     wanted = np.unique(
         np.concatenate([np.arange(1, _FIRST_STEPS), np.geomspace(1, n_rows, _STEPS)]).round().astype(np.int64)
@@ -140,20 +163,23 @@ def _highest_rows(data: ReportData) -> Iterator[Block]:
     same = [f"same values as {name}" if name else "" for name in data.same_as]
     labels = [label or other for label, other in zip(data.labels or [""] * len(same), same, strict=True)]
     about = {"label": labels} if any(labels) else {}
+    about |= {"kind": data.kind} if data.kind else {}
     head = ["rank", "row", *data.columns, "score", "percentile", "alert", *about, "reasons"]
     rows, attributes = [], []
     for i, reasons in enumerate(data.reasons):
         score = float(data.shown.score[i])
-        entries = [Entry(str(i + 1)), Entry(str(data.shown.rows[i] + 1))]
+        entries = [Entry(str(i + 1)), Entry(f"{data.shown.rows[i] + 1:,}", value=float(data.shown.rows[i]))]
         for name in data.columns:
             value = cell(data.shown.table, name, i)
             entries.append(Entry(value if isinstance(value, str) else format_value(value)))
-        entries += [Entry(f"{score:.3f}", value=score), Entry(f"{data.shown.percentile[i]:.1f}")]
+        entries += [Entry(f"{score:.3f}", value=score), Entry(f"{data.shown.percentile[i]:.2f}")]
         entries.append(Entry("alert" if i < data.n_alerts else "no"))
         entries += [Entry(texts[i]) for texts in about.values()]
         rows.append([*entries, Entry(Markup("<br>").join(map(_marked_up, reasons)))])
         # A label such as "normal" is shown, but marks nothing.
-        attributes.append({"score": repr(score), **({"labelled": "1"} if data.marked[i] else {})})
+        marks = {"labelled": "1"} if data.marked[i] else {}
+        marks |= {"kind": data.kind[i] or "other"} if data.kind and i < data.n_alerts else {}
+        attributes.append({"score": repr(score), **marks})
     yield Heading("The most anomalous rows" if len(rows) > 1 else "The row")
     n_known, n_shown = sum(data.marked), len(rows)
     labelled = f" {n_known:,} of these {n_shown:,} rows {'are' if n_known != 1 else 'is'} known already."
@@ -242,30 +268,6 @@ def _main_features(data: ReportData) -> Iterator[Block]:
     yield Figures(figures)
 
 
-def _map(data: ReportData) -> Iterator[Block]:
-    yield Heading("Map")
-    if data.map is None:
-        yield Paragraph(f"A map needs at least {MIN_ROWS} rows.")
-        return
-    found = data.map
-    # Absolute: a colour means the same percentile in every report.
-    levels = np.searchsorted(_SHADES, found.percentile, "right")
-    shades = np.where(found.alert, 1.0, levels / (len(_SHADES) + 1))
-    names = [f"below percentile {_SHADES[0]}", *(f"from percentile {share}" for share in _SHADES)]
-    legend = {f"m{level}": name for level, name in enumerate(names)}
-    n_alerts = int(found.alert.sum())
-    if n_alerts:
-        legend["m5"] = "alerts"
-    yield Paragraph(
-        "A sample of the rows and the alerts, projected on the two main directions of the detector's embedding: "
-        "similar rows are close together. The colours are percentiles among the unlabelled training rows; rings are "
-        "known anomalies from training."
-    )
-    yield Figure(charts.key(legend))
-    title = f"Map of {len(found.alert):,} rows, {n_alerts:,} of them alerts, and {len(found.known):,} known anomalies"
-    yield Figure(charts.scatter(found.places, shades, found.known, title=title), title + ".")
-
-
 def _members(model: TableModel) -> Iterator[Block]:
     kinds = [kind for kind in model.detector._member_kinds() if kind.weight]
     if not kinds:
@@ -277,10 +279,10 @@ def _members(model: TableModel) -> Iterator[Block]:
     ]
     yield Heading("What the score is made of")
     yield Paragraph(
-        "The weight of each kind of member. The weights of the agents, which learn from labels, add up to 1; the "
-        "others find rare rows without using labels, and weigh less if known anomalies are not rare."
+        "The score adds up what several detectors say. Those that learn from labels have a total weight of 1; the "
+        "others look for rare rows without using labels, and count less if known anomalies are not rare."
     )
-    yield Grid(["members", "", "weight"], rows, "Weight of each kind of member")
+    yield Grid(["detectors", "", "weight"], rows, "The weight of each kind of detector")
 
 
 def _drift(feature: Feature) -> float:
@@ -307,9 +309,8 @@ def _columns(data: ReportData) -> Iterator[Block]:
     yield Paragraph(
         "Importance is a column's share of the effects on the scores of this table. "
         + (
-            "Drift is how much its distribution differs from training: 0 means the same distribution, 1 no overlap "
-            "(Kolmogorov–Smirnov distance for numbers, total variation distance for text). If important columns drift "
-            "strongly, fit a new model."
+            "Drift is how much its values differ from training: 0 means that they are distributed in the same way, 1 "
+            "that they have nothing in common. If important columns drift strongly, fit a new model."
             if drifts
             else f"Drift needs at least {MIN_ROWS} rows."
         )
@@ -331,9 +332,12 @@ def _precision_and_recall(data: ReportData) -> Iterator[Block]:
     hits = int(data.truth[data.alert].sum())
     precise = ("none", "no alerts")
     if n_alerts := data.n_alerts:
-        precise = (format_share(hits / n_alerts), f"precision of the alerts ({hits:,} of {n_alerts:,})")
-    found = (format_share(hits / n_known), f"recall of the alerts ({hits:,} of {n_known:,} anomalies)")
-    tiles = [(f"{areas[0]:.3f}", "AUC-PR"), (f"{areas[1]:.3f}", "AUC-ROC")]
+        precise = (
+            format_share(hits / n_alerts),
+            f"of the alerts are anomalies ({hits:,} of {n_alerts:,}): precision",
+        )
+    found = (format_share(hits / n_known), f"of the anomalies are alerts ({hits:,} of {n_known:,}): recall")
+    tiles = [(f"{areas[0]:.3f}", "AUC-PR (1 is best)"), (f"{areas[1]:.3f}", "AUC-ROC (1 is best)")]
     yield Tiles([*tiles, precise, found])
     some = np.unique(np.linspace(0, len(recall) - 1, min(len(recall), _CURVE_POINTS)).astype(np.int64))
     line = charts.Line([0.0, *recall[some].tolist()], [float(precision[0]), *precision[some].tolist()])
