@@ -1,6 +1,5 @@
 """The demo on the embedded data: train, score, evaluate, compare, plot."""
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +9,15 @@ from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
+from dplan._kernels.compiling import compiling
+from dplan.arrays import highest_first
 from dplan.cli._terminal import progress_bar, training_progress
 from dplan.datasets import Task, scenario
 from dplan.detectors._registry import list_detectors
 from dplan.detectors.dplan import DPLAN
+from dplan.exceptions import needs
 from dplan.metrics import RankedScores
+from dplan.persistence.atomic import atomic_write
 
 TASK = "covertype-mini/cottonwood-v1"
 
@@ -97,11 +100,11 @@ def _compare(console: Console, task: Task, seed: int) -> None:
             progress(f"Fitting {entry.name}", done, len(entries))
             detector = entry.create(random_state=seed)
             with threadpool_limits(1):
-                started = time.perf_counter()
+                started = compiling.clock()
                 detector.fit(task.X, task.y)
-                fitted = time.perf_counter()
+                fitted = compiling.clock()
                 scores = detector.anomaly_score(task.X_test)
-                scored = time.perf_counter()
+                scored = compiling.clock()
             areas = [f"{area:.3f}" for curve in zip(*_areas(task, scores), strict=True) for area in curve]
             table.add_row(entry.name, *areas, f"{fitted - started:.2f}", f"{scored - fitted:.3f}")
     console.print(table)
@@ -113,7 +116,7 @@ def _top_rows(task: Task, scores: Scores) -> Table:
     headings = ("rank", "score", "elevation", "slope", "to water", "to road", "class")
     for heading in headings:
         table.add_column(heading, justify="left" if heading == "class" else "right")
-    order = np.argsort(-scores)[:10]
+    order = highest_first(scores)[:10]
     values = task.features_test.select(shown)[order].rows()
     for rank, (row, cells) in enumerate(zip(order, values, strict=True), start=1):
         truth = task.classes[task.y_test[row]]
@@ -126,7 +129,7 @@ def _draw(picture: Path, task: Task, detector: DPLAN, scores: Scores) -> str:
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
-        return "No plot: matplotlib is not installed. Install it with: pip install 'dplan-ad[plot]'"
+        return f"No plot: {needs('drawing it', 'matplotlib')}"
 
     figure = Figure(figsize=(13, 4.2), layout="constrained")
     spread, curve, learning = figure.subplots(1, 3)
@@ -163,5 +166,6 @@ def _draw(picture: Path, task: Task, detector: DPLAN, scores: Scores) -> str:
     for axes in (spread, curve, learning):
         axes.spines[["top", "right"]].set_visible(False)
     picture.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(picture, dpi=110)
+    with atomic_write(picture) as temporary:
+        figure.savefig(temporary, dpi=110)
     return f"Wrote {picture}"

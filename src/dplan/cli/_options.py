@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,15 +13,38 @@ import click
 from click.core import ParameterSource
 
 if TYPE_CHECKING:
-    from dplan.scoring import Scorer
     from dplan.tables import Input, TableModel
-    from dplan.tables.bad_cells import OnError
+    from dplan.tables.layout import Layout
     from dplan.tables.words import Words
     from dplan.tables.writing import Output
 
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-TABLE = click.Path(path_type=Path)  # a file, a folder, a pattern or - for standard input
-OUTPUT = click.Path(path_type=Path)
+
+class _File(click.Path):
+    """A file. What looks like the address of a database is refused, without showing it: it may contain a password."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and "://" in value:
+            self.fail("expected a file, not an address", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Table(click.Path):
+    """A file, a folder, a pattern, - for standard input, or the address of a database."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and "://" in value:
+            from dplan.tables.databases import Database
+
+            try:
+                return Database(value)  # which is shown without credentials
+            except ValueError as error:
+                self.fail(str(error), param, ctx)
+        return super().convert(value, param, ctx)
+
+
+FILE = _File(exists=True, dir_okay=False, path_type=Path)
+TABLE = Table(path_type=Path)
+OUTPUT = _File(path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
 Decorator = Callable[[Any], Any]
@@ -53,6 +75,13 @@ def given(*names: str) -> str:
     flags = {parameter.name: max(parameter.opts, key=len) for parameter in context.command.params}
     sources = {name: context.get_parameter_source(name) for name in names}
     return ", ".join(flags[name] for name in names if sources[name] is ParameterSource.COMMANDLINE)
+
+
+def files_read() -> list[Path]:
+    """Return the files that the command was given to read, but for its table; no output may replace one of them."""
+    context = click.get_current_context()
+    found = [context.params[str(p.name)] for p in context.command.params if p.type is FILE]
+    return [path for value in found if value for path in (value if isinstance(value, tuple) else (value,))]
 
 
 def repeated(flag: str, metavar: str, help: str, name: str | None = None) -> Decorator:
@@ -93,6 +122,11 @@ class Reading:
     query: str | None
     missing: tuple[str, ...]
     encoding: str | None
+    header_row: int | None = None
+    no_header: bool = False
+    skip_rows: int | None = None
+    skip_after_header: int | None = None
+    footer_rows: int | None = None
     form: str | None = None
 
     def table(self, source: str | Path, model: TableModel | None = None, *, printed: bool = False) -> Input:
@@ -103,6 +137,7 @@ class Reading:
         from dplan.tables.input import Input
 
         settings = {"encoding": self.encoding or "auto", "sheet": self.sheet, "sql": self.query}
+        settings |= {"layout": self.layout(), "note": _said_once()}  # type: ignore[dict-item]
         if str(source) == "-":
             if self.form not in (None, "csv", "tsv", "jsonl"):
                 raise click.UsageError(f"{self.form} cannot be read from standard input")
@@ -119,17 +154,51 @@ class Reading:
                 )
         if self.sheet is not None and found.format != "excel":
             raise click.UsageError(f"--sheet is for Excel files, and {name_of(source)} is not one")
-        if self.query is not None and found.format not in ("sqlite", "duckdb"):
+        if self.query is not None and found.format not in ("sqlite", "duckdb") and not hasattr(source, "url"):
+            raise click.UsageError(f"--query is for databases, and {name_of(source)} is not one")
+        if found.format not in ("csv", "excel") and (options := given(*_LAYOUT)):
             raise click.UsageError(
-                f"--query is for SQLite and DuckDB files, and {name_of(source)} is not one"
+                f"{options}: only for CSV and Excel files, and {name_of(source)} is not one"
             )
         found = found.like(model)
         return replace(found, missing=tuple(dict.fromkeys([*found.missing, *self.missing])))
+
+    def layout(self) -> Layout:
+        """Return where the table is in its file."""
+        from dplan.tables.layout import Layout
+
+        if self.no_header and self.header_row is not None:
+            raise click.UsageError("--header-row and --no-header cannot be combined")
+        if self.header_row is not None and self.skip_rows is not None:
+            raise click.UsageError("--header-row and --skip-rows cannot be combined")
+        header = 0 if self.no_header else self.header_row
+        return Layout(header, self.skip_rows or 0, self.skip_after_header, self.footer_rows)
+
+
+def _said_once() -> Callable[[str], None]:
+    """Return a function that prints a line about a table, once, even if the table is read several times."""
+    from dplan.cli._terminal import say
+
+    said = set[str]()
+
+    def note(text: str) -> None:
+        if text not in said:
+            said.add(text)
+            say(f"{text}.", err=True)
+
+    return note
 
 
 def name_of(table: str | Path) -> str:
     """Return what messages call a table."""
     return "standard input" if str(table) == "-" else Path(table).name
+
+
+_LAYOUT = ("header_row", "no_header", "skip_rows", "skip_after_header", "footer_rows")
+
+
+def _row(flag: str, help: str, lowest: int = 0) -> Decorator:
+    return click.option(flag, type=click.IntRange(lowest), metavar="N", help=help)
 
 
 def _reading(of: str = "", formats: Sequence[str] = ()) -> Decorator:
@@ -143,9 +212,17 @@ def _reading(of: str = "", formats: Sequence[str] = ()) -> Decorator:
         click.option(
             "--query",
             metavar="SQL",
-            help="Query whose result is the table, if TABLE is a SQLite or DuckDB file.",
+            help="Query whose result is the table, if TABLE is a database: a SQLite or DuckDB file, or a PostgreSQL "
+            "address such as postgresql://host/database.",
         ),
         click.option("--sheet", metavar="NAME", help="Sheet of an Excel file.  [default: the first one]"),
+        _row("--header-row", "Row of a CSV file or sheet that has the column names.  [default: found]", 1),
+        click.option(
+            "--no-header", is_flag=True, help="There is no header: columns are column_1, column_2, …"
+        ),
+        _row("--skip-rows", "Rows to skip at the top, before the header."),
+        _row("--skip-after-header", "Rows to skip below the header, such as units.  [default: found]"),
+        _row("--footer-rows", "Rows to skip at the end, such as totals.  [default: found]"),
     ]
     if formats:
         text = f"Format of {of}.  [default: csv]"
@@ -167,14 +244,14 @@ def _columns(
 ) -> dict[str, dict[str, Any]]:
     if not (columns or columns_file or text):
         return {}  # without importing anything, because a model file is inspected at once
-    from dplan.columns.given import parse_column, read_columns
+    from dplan.columns.given import as_given, parse_column, read_columns
 
     found = {} if columns_file is None else read_columns(columns_file)
     try:
         found |= dict(map(parse_column, columns))
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    return {**{name: {"kind": "category"} for name in text}, **found}
+    return {**{name: dict(said) for name, said in as_given(dict.fromkeys(text, "text")).items()}, **found}
 
 
 _COLUMNS = (
@@ -182,8 +259,8 @@ _COLUMNS = (
         "--column",
         "NAME=KIND[,OPTION]",
         "How to understand a column: number (decimal=comma|point, thousands=comma|point|space|apostrophe, unit=TEXT), "
-        "date (day-first, month-first, year-first, calendar, since=COLUMN), time, duration, flag, category, country, "
-        "domain, host, filled, id or drop",
+        "date (day-first, month-first, year-first, calendar, since=COLUMN), time, duration, flag, category, frequency, "
+        "country, domain, host, filled, id or drop",
         "columns",
     ),
     click.option(
@@ -215,54 +292,7 @@ words = grouped(
 )
 
 
-# How rows are scored, and what is written.
-
-
-@dataclass(frozen=True)
-class Scoring:
-    """How the options of a command say that rows are scored."""
-
-    keep: tuple[str, ...]
-    budget: int | None
-    threshold: float | None
-    skip_labelled: bool
-    on_error: OnError
-    top: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.budget is not None and self.threshold is not None:
-            raise click.UsageError(
-                "--budget and --threshold cannot be combined, because both define the alerts"
-            )
-        if self.threshold is not None and not math.isfinite(self.threshold):
-            raise click.UsageError("--threshold must be a finite number")
-
-    def scorer(self, model: TableModel) -> Scorer:
-        """Return what scores rows so."""
-        from dplan.scoring import Alerts, Scorer
-
-        alerts = Alerts(self.threshold, self.budget, self.top)
-        return Scorer(
-            model, keep=self.keep, on_error=self.on_error, skip_labelled=self.skip_labelled, alerts=alerts
-        )
-
-
-def scoring(verb: str, *more: Decorator) -> Decorator:
-    """Return the options of a command that scores rows; the verb says what is done to their columns."""
-    return grouped(
-        "scoring",
-        Scoring,
-        repeated("--keep", "COLUMN", f"Column to {verb} in addition to the ids"),
-        *more,
-        click.option(
-            "--budget", type=click.IntRange(1), metavar="N", help="Make the N highest scores alerts."
-        ),
-        click.option(
-            "--threshold", type=float, metavar="SCORE", help="Make scores of at least SCORE alerts."
-        ),
-        click.option("--skip-labelled", is_flag=True, help="Leave out rows that already have a verdict."),
-        on_error,
-    )
+# What is written.
 
 
 def _output(

@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dplan._kernels.compiling import compiling
 from dplan.text import printable
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from dplan.detectors._base import Detector
+    from dplan.tables.bad_cells import OnError
     from dplan.tables.writing import Output
 
 INTERRUPTED, TERMINATED = 130, 143  # exit codes: 128 plus the number of the signal, as in shells
@@ -54,6 +57,8 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
+        if sys.stderr.isatty():
+            compiling.notify = lambda message: say(message, err=True)
         try:
             return super().invoke(ctx)
         except (click.exceptions.Exit, click.Abort, BrokenPipeError):
@@ -77,6 +82,8 @@ class Commands(click.Group):
                     text = f"{name}: permission denied; change its permissions or run as another user"
                 elif isinstance(error, FileNotFoundError) and error.filename:
                     text = f"file not found: {error.filename}"
+                elif isinstance(error, OSError) and error.errno and error.strerror:
+                    text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
                 raise click.ClickException(printable(text)) from error
             traceback.print_exc()
             echo("Error: this is a bug in dplan; please report it with the lines above.", err=True)
@@ -155,6 +162,21 @@ def warn_of_useless(columns: Mapping[str, str]) -> None:
         echo(f"Warning: columns that differ from the training table: {', '.join(listed)}{more}.", err=True)
 
 
+def warn_of(what: str) -> None:
+    """Print a warning, unless there is nothing to warn of."""
+    if what:
+        echo(f"Warning: {what}.", err=True)
+
+
+@contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """Print what Python code warns of as one line each, without the place in the code."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = lambda message, *_, **__: warn_of(str(message).rstrip("."))
+        yield
+
+
 def warn_of_bad_cells(bad: Mapping[str, int], errors: Path | None) -> None:
     """Print a warning about cells that could not be used."""
     if bad:
@@ -163,16 +185,14 @@ def warn_of_bad_cells(bad: Mapping[str, int], errors: Path | None) -> None:
         echo(f"Warning: cells that cannot be used {done}: {listed}.", err=True)
 
 
-def keep_bad_rows(bad: pl.DataFrame | None, output: Output, on_error: str) -> None:
-    """Warn of cells that could not be used, and write the rows that were skipped to a file beside the output."""
-    from dplan.tables.bad_cells import write_bad_rows
+@contextmanager
+def keeping_bad_rows(bad: pl.DataFrame | None, output: Output, on_error: OnError) -> Iterator[None]:
+    """Write the rows that were skipped to a file beside the output, which the block writes; warn of their cells."""
+    from dplan.tables.bad_cells import errors_written, n_bad_cells
 
-    if bad is None or bad.height == 0:
-        return
-    errors = output.errors if on_error == "skip" else None
-    if errors is not None:
-        write_bad_rows(bad, errors)
-    warn_of_bad_cells(dict(bad.group_by("dplan_column", maintain_order=True).len().rows()), errors)
+    with errors_written(bad, output, on_error) as errors:
+        yield
+    warn_of_bad_cells(n_bad_cells(bad), errors)
 
 
 def examples(*lines: str) -> str:
@@ -182,9 +202,6 @@ def examples(*lines: str) -> str:
 
 _SECONDS_BETWEEN_LINES = 10
 
-# A training that reports nothing for so long at the start is most likely compiling kernels.
-_COMPILING_SECONDS = 6
-
 
 @contextmanager
 def training_progress(detector: Detector) -> Iterator[Callable[[str], None]]:
@@ -193,10 +210,10 @@ def training_progress(detector: Detector) -> Iterator[Callable[[str], None]]:
     from rich.text import Text
 
     class Metrics(ProgressColumn):
-        """The latest metrics or, if there are none for a while, the likely reason."""
+        """The latest metrics or, if there are none yet, why training waits."""
 
         def render(self, task: Task) -> Text:
-            waiting = task.completed == 0 and (task.elapsed or 0) > _COMPILING_SECONDS
+            waiting = task.completed == 0 and compiling.is_busy
             return Text("compiling (first use only)" if waiting else task.fields["metrics"])
 
     with _bar(Metrics()) as bar:
@@ -273,6 +290,6 @@ def _bar(*columns: Any) -> Iterator[Progress]:
 
 @contextmanager
 def stopwatch() -> Iterator[Callable[[], float]]:
-    """Yield a function that returns the seconds since the block started."""
-    started = time.perf_counter()
-    yield lambda: time.perf_counter() - started
+    """Yield a function that returns the seconds since the block started, without those of compilation."""
+    started = compiling.clock()
+    yield lambda: compiling.clock() - started

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
-from dplan.cli._terminal import echo, examples, stopwatch
+from dplan.cli._terminal import echo, examples
 
 if TYPE_CHECKING:
     from dplan.detectors._registry import Entry
@@ -99,11 +100,10 @@ def _warm_up() -> None:
     """Use every detector once on a small table."""
     from dplan.detectors._registry import list_detectors
 
-    with stopwatch() as seconds:
-        for entry in list_detectors():
-            before = seconds()
-            _use(entry)
-            echo(f"Warmed up {entry.name} in {seconds() - before:.1f} s")
+    for entry in list_detectors():
+        started = time.perf_counter()
+        _use(entry)
+        echo(f"Warmed up {entry.name} in {time.perf_counter() - started:.1f} s")
 
 
 def _use(entry: Entry) -> None:

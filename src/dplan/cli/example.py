@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dplan.cli import _options
 from dplan.cli._terminal import echo, examples
 
 if TYPE_CHECKING:
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=_options.FOLDER,
     default=Path("."),
-    help="Folder to write to.  [default: current folder]",
+    help="Folder to write to; created if it does not exist.  [default: current folder]",
 )
 @click.option("--messy", is_flag=True, help="Write the tables of a bank, as people have them.")
-def example(output: Path, messy: bool) -> None:
+@_options.overwrite
+def example(output: Path, messy: bool, overwrite: bool) -> None:
     """Write forest-train.csv and forest-new.csv, two tables to try the other commands on.
 
     Rows are plots of forest. The first table has 60 known anomalies in the column "label"; the second has new rows,
@@ -36,13 +38,17 @@ def example(output: Path, messy: bool) -> None:
     "Urteil".
     """
     from dplan.persistence.atomic import atomic_write
+    from dplan.persistence.claim import claimed
 
     tables, command = _bank() if messy else _forest()
-    for name, table in tables.items():
-        with atomic_write(output / name) as temporary:
-            table.write_csv(temporary, separator=";" if messy else ",")
-        echo(f"Wrote {output / name}: {table.height:,} rows, {table.width} columns.")
-    echo(f"Next: {command}")
+    output.mkdir(parents=True, exist_ok=True)
+    first, second = tables
+    with claimed(output / first, beside=[output / second], overwrite=overwrite):
+        for name, table in tables.items():
+            with atomic_write(output / name) as temporary:
+                table.write_csv(temporary, separator=";" if messy else ",")
+            echo(f"Wrote {output / name}: {table.height:,} rows, {table.width} columns.")
+    echo(f"Next: {command.replace(first, str(output / first))}")
 
 
 def _forest() -> tuple[dict[str, pl.DataFrame], str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dplan.cli._options import FILE, output
+from dplan.cli._options import FILE, files_read, output
 from dplan.cli._terminal import examples, say
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def export(model: Path, output: Output) -> None:
     from dplan.tables.model import TableModel
     from dplan.tables.onnx import export_onnx
 
-    with claimed(output.file, [model], overwrite=output.overwrite):
+    with claimed(output.file, files_read(), overwrite=output.overwrite):
         loaded = TableModel.load(model)
         export_onnx(loaded, output.file)
     tensors = [column.tensor for column in loaded.preparation.columns_]

@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dplan.cli import _options
-from dplan.cli._options import TABLE, name_of, repeated
-from dplan.cli._terminal import examples, keep_bad_rows, say, status, stopwatch, training_progress
+from dplan.cli._ahead import compile_ahead
+from dplan.cli._options import TABLE, files_read, name_of, repeated
+from dplan.cli._terminal import (
+    examples,
+    keeping_bad_rows,
+    say,
+    status,
+    stopwatch,
+    training_progress,
+    warnings_as_lines,
+)
 
 if TYPE_CHECKING:
     from dplan.detectors._base import Detector
@@ -26,11 +35,18 @@ if TYPE_CHECKING:
     short_help="Train a model on a table.",
     epilog=examples(
         "dplan fit payments.csv --label verdict --anomaly fraud --id payment_id -o fraud.dplan",
+        "dplan fit machines.csv --label leak --label noise -o machines.dplan",
         "dplan fit sensors.parquet --label fault -o faults.dplan --detector DevNet --set n_epochs=100",
     ),
 )
 @click.argument("table", type=TABLE)
-@click.option("--label", required=True, metavar="COLUMN", help="Column that marks known anomalies.")
+@click.option(
+    "--label",
+    required=True,
+    multiple=True,
+    metavar="COLUMN",
+    help="Column that marks known anomalies; may be repeated for columns that mark one class each.",
+)
 @_options.output("Model file to write.")
 @_options.words
 @repeated("--drop", "COLUMN", "Column to ignore")
@@ -45,7 +61,13 @@ if TYPE_CHECKING:
 @repeated("--set", "NAME=VALUE", "Parameter of the detector", "settings")
 @_options.seed
 @click.option(
-    "--no-estimate", is_flag=True, help="Skip the estimate on held-out rows, which takes half of the time."
+    "--no-estimate", is_flag=True, help="Skip the estimate on held-out rows, which takes most of the time."
+)
+@click.option(
+    "--budget",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Estimate how many of N alerts will be right.  [default: 50, or fewer for a small table]",
 )
 @_options.columns_and_text
 @click.option(
@@ -61,7 +83,7 @@ if TYPE_CHECKING:
 @_options.reading_or_stream
 def fit(
     table: Path,
-    label: str,
+    label: tuple[str, ...],
     output: Output,
     words: Words | None,
     drop: tuple[str, ...],
@@ -70,6 +92,7 @@ def fit(
     settings: tuple[str, ...],
     seed: int,
     no_estimate: bool,
+    budget: int | None,
     columns: dict[str, dict[str, Any]],
     sample: int,
     on_error: OnError,
@@ -81,14 +104,17 @@ def fit(
     DuckDB file, a folder or glob pattern of such files, or - for standard input. It may be larger than memory.
 
     Without --anomaly, --normal and --unlabelled, the label column is 0 or empty for unlabelled rows, 1, 2, … for known
-    anomalies and -1 for rows that were checked and are normal. First, some known anomalies are held out to estimate how
-    high they rank; then the model is trained on all rows.
+    anomalies and -1 for rows that were checked and are normal; or no and yes. First, known anomalies are held out, each
+    of them once, to estimate how many alerts will be right; then the model is trained on all rows.
     """
     from dplan.tables import fit_table, from_table
 
+    if no_estimate and budget is not None:
+        raise click.UsageError("--budget is for the estimate, and --no-estimate skips it")
     detector = create(name, settings, seed)
+    compile_ahead("fit", type(detector).__name__)
     given = reading.table(table)
-    with output.claimed(given), nothing_written(), stopwatch() as seconds:
+    with output.claimed(given, *files_read()), nothing_written(), warnings_as_lines(), stopwatch() as seconds:
         status(f"Reading {table}")
         labelled = from_table(
             given,
@@ -101,14 +127,16 @@ def fit(
             seed=seed,
             on_error=on_error,
         )
-        keep_bad_rows(labelled.bad, output, on_error)
         seconds_reading = seconds()
         with training_progress(detector) as stage:
-            model = fit_table(labelled, detector, estimate=not no_estimate, seed=seed, stage=stage)
-        model.save(output.file)
+            model = fit_table(
+                labelled, detector, estimate=not no_estimate, budget=budget, seed=seed, stage=stage
+            )
+        with keeping_bad_rows(labelled.bad, output, on_error):
+            model.save(output.file)
         if labelled.words is not None and labelled.labels is not None:
-            say(f"Column {label}: {labelled.labels.matches()}.")
-        _print_summary(name_of(table), model, seconds_reading)
+            say(f"Column {labelled.label}: {labelled.labels.matches()}.")
+        _print_summary(name_of(table), model, seconds_reading, not no_estimate)
         say(f"Wrote {output.file} ({output.file.stat().st_size / 1000:,.0f} kB) in {seconds():.1f} s.")
 
 
@@ -143,7 +171,7 @@ def create(name: str, settings: tuple[str, ...], seed: int) -> Detector:
     return detector
 
 
-def _print_summary(name: str, model: TableModel, reading: float) -> None:
+def _print_summary(name: str, model: TableModel, reading: float, estimated: bool) -> None:
     from dplan.tables.words import described
 
     summary = model.summary
@@ -157,26 +185,11 @@ def _print_summary(name: str, model: TableModel, reading: float) -> None:
     for column in model.preparation.columns_:
         if not column.sure:
             say(f"Check {column.name}: {column.why} (--column {column.name}=…).")
-    found = summary.estimate
-    if found is not None:
-        say(
-            f"Estimate: {found['known']} known anomalies and {found['unlabelled']:,} unlabelled rows were held out. "
-            f"Half of these anomalies rank above {found['median_percentile']:.1f} % of the unlabelled rows; "
-            f"{found['budget']:,} alerts would find {found['known_in_budget']} of {found['known']} "
-            f"(precision at least {100 * found['known_in_budget'] / found['budget']:.0f} %, because unlabelled rows "
-            "may be anomalies too)."
-        )
-        if "checked" in found:
-            n_alerts = found["alerts_found"] + found["false_alarms"]
-            precision = (
-                f"{100 * found['alerts_found'] / n_alerts:.0f} %" if n_alerts else "unknown: no alerts"
-            )
-            say(
-                f"Precision on rows with a verdict: {precision} ({found['alerts_found']} of {found['known']} held-out "
-                f"anomalies and {found['false_alarms']} of {found['checked']} held-out normal rows are alerts)."
-            )
-        if found["known"] < 10:
-            say("With so few held-out anomalies, this is a rough estimate.")
+    if summary.estimate is not None:
+        say(f"Estimate: {' '.join(summary.expectations())}")
+    elif estimated:
+        n_known = sum(summary.labels[name] for name in summary.classes)
+        say(f"Estimate: {n_known:,} known anomalies are too few to tell how many alerts will be right.")
     seconds = summary.seconds
     say(
         f"Seconds: reading {reading:.1f}, preparing {seconds['preparing']:.1f}, "

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dplan.cli import _options
-from dplan.cli._options import TABLE, given, name_of
+from dplan.cli._options import TABLE, given, name_of, repeated
 from dplan.cli._terminal import echo, examples
 from dplan.text import printable
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from dplan.columns.column import Column
     from dplan.persistence.model_file import Contents
+    from dplan.tables.words import Words
 
 
 @click.command(
@@ -29,29 +30,56 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("file", type=TABLE)
-@_options.columns
+@click.option("--label", metavar="COLUMN", help="Column that marks known anomalies.")
+@_options.words
+@repeated("--drop", "COLUMN", "Column to ignore")
+@_options.ids
+@_options.columns_and_text
 @_options.reading_or_stream
-def inspect(file: Path, columns: dict[str, dict[str, Any]], reading: _options.Reading) -> None:
+def inspect(
+    file: Path,
+    label: str | None,
+    words: Words | None,
+    drop: tuple[str, ...],
+    ids: tuple[str, ...],
+    columns: dict[str, dict[str, Any]],
+    reading: _options.Reading,
+) -> None:
     """Show how dplan understands each column of a table, and why, before anything is trained.
 
     FILE is a table as in dplan fit, - for standard input, or a model file: then its detector, settings, training and
-    columns are described. The options are for tables; fit takes the same ones.
+    columns are described. The options are for tables, and the same as in dplan fit. Everything that would stop dplan
+    fit is listed at once, with the option that solves it.
     """
     if file.suffix == ".dplan" or not _is_table(file):
-        options = given("columns", "columns_file", "encoding", "missing", "query", "sheet", "form")
+        options = given(
+            "label",
+            "drop",
+            "ids",
+            "text",
+            "columns",
+            "columns_file",
+            "encoding",
+            "missing",
+            "query",
+            "sheet",
+            "form",
+        )
         if options:
             raise click.UsageError(f"{options}: only for tables, and {file.name} is not one")
         _describe_model(file)
         return
-    table, meanings = reading.table(file).read(columns)
+    from dplan.tables.inspecting import inspect as inspected
+
+    found = inspected(reading.table(file), label=label, words=words, id=ids, drop=drop, columns=columns)
     for name in columns:
-        if name not in table.columns:
+        if name not in found.table.columns:
             raise click.UsageError(f"--column {name}: the table has no such column")
-    _print_table(table, meanings)
-    echo(f"{name_of(file)}: {table.height:,} rows, {table.width:,} columns.")
-    doubtful = [name for name, meaning in meanings.items() if not meaning.sure]
-    if doubtful:
-        echo(f"Please check: {', '.join(doubtful)}. Overrule with --column NAME=KIND[,OPTION].")
+    _print_table(found.columns)
+    for line in replace(found, name=name_of(file)).lines():
+        echo(line)
+    if found.problems:
+        raise click.exceptions.Exit(1)
 
 
 def _is_table(file: Path) -> bool:
@@ -63,29 +91,16 @@ def _is_table(file: Path) -> bool:
         return False
 
 
-def _print_table(table: pl.DataFrame, meanings: dict[str, Column]) -> None:
+def _print_table(columns: pl.DataFrame) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    from dplan.columns import type_of
-    from dplan.columns.formatting import format_share
-
     shown = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("column", "understood as", "values", "missing", "why"):
+    for title in columns.columns[:-1]:
         shown.add_column(title, overflow="fold", justify="right" if title == "missing" else "left")
-    for series in table:
-        column = meanings.get(series.name) or type_of(series)(decided=False)
-        shown_as = column if column.is_used else type_of(series)()
-        cells = (
-            series.name,
-            column.understood(),
-            shown_as.spread(series) if series.null_count() < len(series) else "",
-            format_share(series.null_count() / max(1, len(series))),
-            column.why or f"type {series.dtype}",
-        )
-        style = "" if column.sure else "yellow"
-        shown.add_row(*(Text(printable(cell)) for cell in cells), style=style)
+    for *cells, sure in columns.rows():
+        shown.add_row(*(Text(printable(cell)) for cell in cells), style="" if sure else "yellow")
     console = Console()
     if not console.is_terminal:
         console = Console(width=200)
@@ -119,16 +134,17 @@ def _lines(contents: Contents) -> list[str]:
         counts = {**summary.labels, "checked normal": summary.checked_normal}
         labels = ", ".join(f"{n:,} {label}" for label, n in counts.items() if n or label in summary.labels)
         lines.append(f"Trained on {summary.rows:,} rows: {labels}")
-        if estimate := summary.estimate:
-            lines.append(
-                f"Held-out known anomalies: {estimate['known']}; half of them rank above "
-                f"{estimate['median_percentile']:.1f} % of unlabelled rows"
-            )
+        lines += summary.expectations()
+        if summary.updates and (compared := summary.updates[-1].get("compared")):
+            lines.append(_update(summary.updates[-1]["ranking"], compared))
     if history:
         last = ", ".join(
-            f"{name.replace('_', ' ')} {_shown(values[-1])}" for name, values in history.items() if values
+            f"{name.replace('_', ' ')} {values[-1]:.4g}"
+            for name, values in history.items()
+            if values and values[-1] is not None
         )
-        lines.append(f"Training: {len(next(iter(history.values())))} rounds; last round: {last}")
+        n_rounds = len(next(iter(history.values())))
+        lines.append(f"Training: {n_rounds:,} round{'s' * (n_rounds != 1)}; last round: {last}")
     if found.get("members"):
         members = [
             f"{kind['name']} {kind['weight']:.2f}" + f" ({kind['n_members']})" * (kind["n_members"] > 1)
@@ -136,6 +152,14 @@ def _lines(contents: Contents) -> list[str]:
         ]
         lines.append("Weights in the score: " + ", ".join(members))
     return lines + (_ranges(contents) if summary is None else _columns(contents, summary.dropped))
+
+
+def _update(ranking: str, compared: Mapping[str, Any]) -> str:
+    taken = "the new ranking" if ranking == "new" else "the old ranking, because the new one was worse"
+    return (
+        f"Last update: the model has {taken} (average precision on held-out verdicts {compared['before']:.2f} "
+        f"before, {compared['after']:.2f} after)"
+    )
 
 
 def _columns(contents: Contents, dropped: Mapping[str, str]) -> list[str]:
@@ -157,7 +181,3 @@ def _ranges(contents: Contents) -> list[str]:
         hi = lo + (1 / factor if factor else 0.0)  # the inverse range of a constant feature is 0
         lines.append(f"  {name}: {format_number(2 * lo)} to {format_number(2 * hi)}")
     return lines
-
-
-def _shown(value: float | None) -> str:
-    return "nan" if value is None else f"{value:.4g}"

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from dplan.cli import _options
 from dplan.cli._options import FILE, OUTPUT
 from dplan.cli._terminal import echo, examples
+from dplan.text import shown
+
+if TYPE_CHECKING:
+    from dplan.tables.writing import Output
 
 
 @click.group(short_help="Use the verdicts of a review.")
@@ -16,7 +21,7 @@ def labels() -> None:
     """Use the logs of verdicts that dplan review writes."""
 
 
-@labels.command(epilog=examples("dplan labels replay fraud.june.verdicts.jsonl"))
+@labels.command(epilog=examples("dplan labels replay fraud.verdicts.jsonl"))
 @click.argument("log", type=FILE)
 def replay(log: Path) -> None:
     """Replay LOG and print what it adds up to."""
@@ -33,23 +38,23 @@ def replay(log: Path) -> None:
         echo("Labels: " + ", ".join(f"{n:,} {name}" for name, n in found.labels.items()) + ".")
         reviewers = (f"{name or 'unknown'} ({n:,})" for name, n in found.reviewers.items())
         echo(f"Reviewers: {', '.join(reviewers)}.")
+    for name, line in found.muted.items():
+        echo(f"Muted: {shown(name)}, by {line['who']} until {line['until']}: {line['reason']}")
     echo(f"Opened {found.sessions:,} times; the detector learned {found.refits:,} times.")
 
 
 @labels.command(
     epilog=examples(
-        "dplan labels export fraud.june.verdicts.jsonl june.csv -o june-labels.csv",
+        "dplan labels export fraud.verdicts.jsonl june.csv -o june-labels.csv",
         "dplan fit june-labels.csv --label verdict --anomaly anomaly --id payment_id -o fraud-2.dplan",
     )
 )
 @click.argument("log", type=FILE)
 @click.argument("table", type=FILE)
-@click.option(
-    "-o", "--output", required=True, type=OUTPUT, help="CSV, TSV, JSON lines or Parquet file to write."
-)
+@_options.output("CSV, TSV, JSON lines or Parquet file to write.")
 @click.option("--only-reviewed", is_flag=True, help="Leave out rows without a verdict.")
 @_options.reading
-def export(log: Path, table: Path, output: Path, only_reviewed: bool, reading: _options.Reading) -> None:
+def export(log: Path, table: Path, output: Output, only_reviewed: bool, reading: _options.Reading) -> None:
     """Write TABLE with the verdicts of LOG in a column, which dplan fit and dplan update read."""
     from dplan.review.export import export_labels
     from dplan.review.log import read_log
@@ -59,8 +64,15 @@ def export(log: Path, table: Path, output: Path, only_reviewed: bool, reading: _
     sessions = [record for record in records if record["kind"] == "session"]
     ids = tuple(sessions[-1]["ids"]) if sessions else ()
     file = TableFile(reading.table(table), ids)
-    done = export_labels(records, file, output, only_reviewed=only_reviewed, inputs=[log])
-    echo(f"Wrote {output}: {done.rows:,} rows, {done.labelled:,} with a verdict.")
+    done = export_labels(
+        records,
+        file,
+        output.file,
+        only_reviewed=only_reviewed,
+        inputs=_options.files_read(),
+        overwrite=output.overwrite,
+    )
+    echo(f"Wrote {output.file}: {done.rows:,} rows, {done.labelled:,} with a verdict.")
     if done.unmatched:
         echo(
             f"Warning: {done.unmatched:,} verdicts are about rows that are not in {table.name} or have changed.",
@@ -73,10 +85,12 @@ def export(log: Path, table: Path, output: Path, only_reviewed: bool, reading: _
 @click.option("-o", "--output", required=True, type=OUTPUT, help="Log to write; it must not exist.")
 def merge(logs: tuple[Path, ...], output: Path) -> None:
     """Merge LOGS of the same table into one, by time; a later verdict about a row counts."""
+    from dplan.persistence.claim import claimed
     from dplan.review.export import count_lines, merge_logs
     from dplan.review.log import label_of, read_log
 
-    contradictions = merge_logs([read_log(log) for log in logs], output)
+    with claimed(output, logs):
+        contradictions = merge_logs([read_log(log) for log in logs], output)
     for one, other in contradictions[:10]:
         echo(
             f"Contradiction: {', '.join(one['row'])} is {label_of(one)} ({one['who']}) and "

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dplan.cli import _options
-from dplan.cli._options import FILE, TABLE, count, name_of, repeated
-from dplan.cli._terminal import examples, keep_bad_rows, say, status, stopwatch, warn_of_useless
+from dplan.cli import _options, _scoring
+from dplan.cli._ahead import compile_ahead
+from dplan.cli._options import FILE, TABLE, files_read, name_of, repeated
+from dplan.cli._terminal import examples, keeping_bad_rows, say, status, stopwatch, warn_of, warn_of_useless
 
 if TYPE_CHECKING:
     from dplan.tables.writing import Output
@@ -33,8 +34,13 @@ if TYPE_CHECKING:
     help="Column that marks anomalies: adds precision and recall.  [default: as in dplan fit, if TABLE has it]",
 )
 @repeated("--anomaly", "VALUE", "Label of anomalies, in upper or lower case")
-@count("--top", 20, "Rows shown with reasons.", highest=300)
-@_options.scoring("show")
+@click.option(
+    "--top",
+    type=click.IntRange(1, 1000),
+    metavar="K",
+    help="Rows shown with reasons, at most 1,000.  [default: the budget, otherwise 20]",
+)
+@_scoring.scoring("show", _scoring.kinds)
 @_options.reading_or_stream
 def report(
     model: Path,
@@ -42,8 +48,8 @@ def report(
     output: Output,
     label: str | None,
     anomaly: tuple[str, ...],
-    top: int,
-    scoring: _options.Scoring,
+    top: int | None,
+    scoring: _scoring.Scoring,
     reading: _options.Reading,
 ) -> None:
     """Score TABLE with MODEL and write a self-contained HTML page about the result."""
@@ -54,9 +60,10 @@ def report(
 
     if anomaly and label is None:
         raise click.UsageError("--anomaly needs --label COLUMN")
+    compile_ahead("explain")
     loaded = TableModel.load(model)
     found = reading.table(table, loaded)
-    with output.claimed(found, model), stopwatch() as seconds:
+    with output.claimed(found, *files_read()), stopwatch() as seconds:
         status(f"Scoring {table}")
         # The report leaves out labelled rows itself: it may be told of another label than the model's.
         scorer = replace(scoring, skip_labelled=False).scorer(loaded)
@@ -69,9 +76,9 @@ def report(
             skip_labelled=scoring.skip_labelled,
         )
         warn_of_useless(data.useless)
-        keep_bad_rows(data.bad, output, scoring.on_error)
+        warn_of(data.surprise)
         text = page(data, loaded, model_name=model.name, table_name=name_of(table))
-        with atomic_write(output.file) as temporary:
+        with keeping_bad_rows(data.bad, output, scoring.on_error), atomic_write(output.file) as temporary:
             temporary.write_text(text, encoding="utf-8")
         say(
             f"Wrote {output.file} ({len(text) / 1000:,.0f} kB; {len(data.scores):,} rows) in {seconds():.1f} s."

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dplan.cli import _options
-from dplan.cli._options import FILE, count, given
+from dplan.cli import _options, _scoring
+from dplan.cli._ahead import compile_ahead
+from dplan.cli._options import FILE, count, files_read, given
 from dplan.cli._terminal import (
     examples,
-    keep_bad_rows,
+    keeping_bad_rows,
     progress_bar,
     say,
     stopwatch,
+    warn_of,
     warn_of_bad_cells,
     warn_of_useless,
 )
 
 if TYPE_CHECKING:
     from dplan.scoring import Scorer
+    from dplan.scoring.table import Order
     from dplan.tables.input import Input
     from dplan.tables.writing import Output
 
@@ -30,16 +35,24 @@ if TYPE_CHECKING:
     short_help="Score a table of any size, with reasons.",
     epilog=examples(
         "dplan score new.csv -m fraud.dplan -o scored.csv --explain",
-        "dplan score new.csv -m fraud.dplan -o top.csv --top 50 --explain",
+        "dplan score new.csv -m fraud.dplan -o alerts.xlsx --budget 50 --explain",
+        "dplan score new.csv -m fraud.dplan -o alerts.csv --budget 50 --explore 10 --explain",
         "zcat new.csv.gz | dplan score - -m fraud.dplan -o - --budget 100 > scored.csv",
         "tail -f new.csv | dplan score - -m fraud.dplan -o - --follow",
+        "dplan score new.csv -m fraud.dplan -o alerts.csv --budget 50 --kinds kinds.json",
         "dplan score new.csv -m fraud.dplan --review queue.csv --review-rows 30",
         "dplan score parts/ -m fraud.dplan -o scored/ --jobs 4",
     ),
 )
-@click.argument("table")
+@click.argument("table", type=_options.Table(path_type=str, readable=False))
 @click.option("-m", "--model", required=True, type=FILE, help="Model file written by dplan fit.")
-@click.option("-o", "--output", help="File to write, folder (if TABLE is one), or - for standard output.")
+@click.option(
+    "-o",
+    "--output",
+    type=_options.Table(path_type=str, readable=False),
+    help="File to write, folder (if TABLE is one), - for standard output, or a table of a PostgreSQL database "
+    "(postgresql://host/database#table).",
+)
 @click.option(
     "--review",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -50,11 +63,29 @@ if TYPE_CHECKING:
 @click.option(
     "--explain", is_flag=True, help="Add the reasons for each alert or --top row (up to three columns)."
 )
-@_options.scoring(
+@_scoring.scoring(
     "copy",
     click.option(
         "--top", type=click.IntRange(1), metavar="K", help="Write only the K highest scores, highest first."
     ),
+    click.option(
+        "--novelty",
+        is_flag=True,
+        help="Add how unlike the training rows each row is, from 0 to 100, whatever the labels say.",
+    ),
+    click.option(
+        "--explore",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Reserve N alerts of the budget for the most novel rows that the score would miss.",
+    ),
+    _scoring.kinds,
+)
+@click.option(
+    "--order",
+    type=click.Choice(["alerts", "file"]),
+    help="Write the alerts first, the highest score first, or all rows as in TABLE.  [default: alerts with --budget, "
+    "otherwise file]",
 )
 @count("--chunk-rows", 100_000, "Rows per chunk.")
 @count("--jobs", 2, "Chunks scored at the same time.")
@@ -68,7 +99,8 @@ def score(
     review: Path | None,
     review_rows: int,
     explain: bool,
-    scoring: _options.Scoring,
+    scoring: _scoring.Scoring,
+    order: Order | None,
     chunk_rows: int,
     jobs: int,
     follow: bool,
@@ -77,8 +109,9 @@ def score(
 ) -> None:
     """Score TABLE: a file as in dplan fit, a folder or glob pattern of such files, or - for standard input.
 
-    The output has the row number, the id columns, a score (higher is more anomalous), its percentile among the
-    unlabelled training rows, whether the row is an alert and, with --explain, the reasons. If a copied column is
+    The output (CSV, Excel, JSON lines, Parquet or Arrow, by its name) has the row number, the id columns, a score
+    (higher is more anomalous), its percentile among the unlabelled training rows, whether the row is an alert and, with
+    --explain, the reasons. If a copied column is
     already called "score", ours becomes "dplan_score"; the same goes for the others. Tables may be larger than memory.
     To resume an interrupted run, run the same command again.
     """
@@ -88,36 +121,45 @@ def score(
     _check(table, output, review, follow=follow, form=reading.form)
     if follow and scoring.on_error != "null":
         scoring = replace(scoring, on_error="fail")  # a row that fails is skipped alone, with a message
+    if explain or review is not None:
+        compile_ahead("explain")
     loaded = TableModel.load(model)
     scorer = scoring.scorer(loaded)
     found = reading.table(table, loaded, printed=output == "-")
     if follow:
         _follow(scorer, found, replace(writing, format=reading.form or "csv"), explain)
         return
-    if review is not None:
-        found = found if output is None else _readable_twice(found)
-        _write_review(scorer, found, model, replace(writing, path=review), review_rows)
-        found.rewind()
-    if output is None:
-        return
-    written = _output(output, writing, reading.form, folder_allowed=not found.is_single)
-    if written.format not in ("csv", "tsv") and review is None and (options := given("separator", "decimal")):
-        raise click.UsageError(f"{options}: only for CSV output")
-    with stopwatch() as seconds, progress_bar() as progress:
-        outcome = score_table(
-            scorer, found, written, explain=explain, inputs=[model], chunk_rows=chunk_rows, n_jobs=jobs,
-            progress=progress,
-        )  # fmt: skip
+    with stopwatch() as seconds, _target(output, writing, scoring, reading.form, found) as written:
+        no_text = written is not None and written.format not in ("csv", "tsv") and review is None
+        if no_text and (options := given("separator", "decimal")):
+            raise click.UsageError(f"{options}: only for CSV output")
+        if review is not None:
+            found = found if written is None else _readable_twice(found)
+            _write_review(scorer, found, model, replace(writing, path=review), written, review_rows)
+            found.rewind()
+        if written is None:
+            return
+        with progress_bar() as progress:
+            outcome = score_table(
+                scorer, found, written, explain=explain, order=order, inputs=files_read(), chunk_rows=chunk_rows,
+                n_jobs=jobs, progress=progress,
+            )  # fmt: skip
     warn_of_useless(outcome.differences)
+    warn_of(scorer.surprise(outcome.alerts, outcome.rows))
     warn_of_bad_cells(outcome.bad_cells, outcome.errors)
+    if outcome.damaged:
+        warn_of(f"damaged results of an earlier run were made again ({outcome.damaged:,}); check the disk")
     by = (
         f"scores of at least {outcome.threshold:.6g}"
         if outcome.threshold is not None
-        else f"the {scoring.budget:,} highest scores"
+        else f"the {outcome.alerts - outcome.explored:,} highest scores"
     )
+    if outcome.explored:
+        by += f" and the {outcome.explored:,} most novel other rows"
+    muted = f"; {outcome.muted:,} muted" if outcome.muted else ""
     resumed = f" ({outcome.resumed:,} chunks scored by an earlier run)" if outcome.resumed else ""
     say(
-        f"Scored {outcome.rows:,} rows in {seconds():.1f} s{resumed}; {outcome.alerts:,} alerts ({by}); "
+        f"Scored {outcome.rows:,} rows in {seconds():.1f} s{resumed}; {outcome.alerts:,} alerts ({by}){muted}; "
         f"wrote {'standard output' if output == '-' else output}.",
         err=True,
     )
@@ -130,15 +172,32 @@ def _check(table: str, output: str | None, review: Path | None, *, follow: bool,
             raise click.UsageError("--follow reads - and writes -o -")
         if form in ("parquet", "arrow"):
             raise click.UsageError(f"--follow writes each row at once, which {form} files cannot")
-        if options := given("top", "budget", "review", "review_rows", "chunk_rows", "jobs"):
+        if options := given(
+            "top", "budget", "explore", "order", "review", "review_rows", "chunk_rows", "jobs"
+        ):
             raise click.UsageError(
                 f"--follow writes each row at once, so it cannot be combined with {options}"
             )
     elif output is None:
         if review is None:
             raise click.UsageError("Missing option '-o' / '--output' or '--review'.")
-        if options := given("top", "budget", "threshold", "explain", "keep", "chunk_rows", "jobs"):
+        only = (
+            "top",
+            "budget",
+            "threshold",
+            "novelty",
+            "explore",
+            "order",
+            "explain",
+            "kinds",
+            "keep",
+            "chunk_rows",
+            "jobs",
+        )
+        if options := given(*only):
             raise click.UsageError(f"{options}: only for the output; add -o FILE")
+    if given("top") and given("order"):
+        raise click.UsageError("--top writes the highest scores first, so it cannot be combined with --order")
     if review is None and (options := given("review_rows")):
         raise click.UsageError(f"{options}: only with --review FILE")
 
@@ -175,22 +234,45 @@ def _readable_twice(table: Input) -> Input:
     return replace(table, source=cast(BinaryIO, copy))
 
 
-def _write_review(scorer: Scorer, table: Input, model: Path, output: Output, n_rows: int) -> None:
-    """Write the rows to look at next."""
+def _write_review(
+    scorer: Scorer, table: Input, model: Path, output: Output, later: Output | None, n_rows: int
+) -> None:
+    """Write the rows to look at next; `later` is what the scores will be written to."""
     from dplan.scoring import review_rows, write_queue
 
-    with output.claimed(table, model), stopwatch() as seconds:
+    others = [] if later is None or later.path is None else [later.path, *later.beside, later.parts]
+    with output.claimed(table, *files_read(), others=others), stopwatch() as seconds:
+        if later is not None and later.path is not None:
+            later.check_new()  # before any work is done
         queue = review_rows(scorer, table.chunks(), n_rows)
-        write_queue(queue, output)
-        keep_bad_rows(queue.bad, output, scorer.on_error)
-        known = scorer.model.summary.classes
+        with keeping_bad_rows(queue.bad, output, scorer.on_error):
+            write_queue(queue, output)
         rows = queue.rows
         say(
             f"Read {queue.n_read:,} rows in {seconds():.1f} s; wrote {rows.height:,} of them to {output.path}. Fill in "
-            f"the column {rows.columns[0] if rows.width else 'verdict'} ({', '.join([*known, 'normal'])}; empty if "
-            f"unsure), then run: dplan update {model} {output.path}",
+            f"the column {rows.columns[0] if rows.width else 'verdict'} ({', '.join(queue.choices)}), then run: "
+            f"dplan update {model} {output.path}",
             err=True,
         )
+
+
+@contextmanager
+def _target(
+    output: Any, writing: Output, scoring: _scoring.Scoring, form: str | None, table: Input
+) -> Iterator[Output | None]:
+    """Yield what is written: nothing, standard output, a file, a folder, or a file that goes into a database."""
+    if not hasattr(output, "url"):
+        yield None if output is None else _output(output, writing, form, folder_allowed=not table.is_single)
+        return
+    from dplan.tables.databases import into_table
+
+    if scoring.on_error == "skip":
+        raise click.UsageError(
+            "--on-error skip writes the skipped rows beside the output, and a database has no such place; use null, or "
+            "write a file"
+        )
+    with into_table(output, overwrite=writing.overwrite) as path:
+        yield replace(writing, path=path, format="parquet")
 
 
 def _output(output: str, writing: Output, form: str | None, *, folder_allowed: bool) -> Output:

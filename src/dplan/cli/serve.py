@@ -8,6 +8,9 @@ import click
 
 from dplan.cli._options import FILE, count
 from dplan.cli._terminal import echo, examples
+from dplan.exceptions import needs
+
+_PACKAGES = ("starlette", "uvicorn", "orjson", "msgspec", "prometheus-client")
 
 
 @click.command(
@@ -41,6 +44,17 @@ from dplan.cli._terminal import echo, examples
     metavar="SECONDS",
     help="Time to receive a request.",
 )
+@click.option(
+    "--novelty",
+    is_flag=True,
+    help="Answer how unlike the training rows each row is, from 0 to 100, whatever the labels say.",
+)
+@click.option(
+    "--kinds",
+    type=FILE,
+    metavar="FILE",
+    help="Answer the kind of each alert, by the rules of a file from dplan kinds; rows of muted kinds are no alerts.",
+)
 @click.option("--quiet", is_flag=True, help="Do not log requests.")
 def serve(
     model: Path,
@@ -52,6 +66,8 @@ def serve(
     max_explained: int,
     max_waiting: int,
     timeout: float,
+    novelty: bool,
+    kinds: Path | None,
     quiet: bool,
 ) -> None:
     """Serve MODEL, a model file or a folder of .dplan files, over HTTP.
@@ -63,11 +79,13 @@ def serve(
     """
     import os
 
+    from dplan.rules.file import RuleFile
+
     try:
         from dplan.serving.models import Limits
         from dplan.serving.server import serve as run
     except ModuleNotFoundError as error:
-        raise ImportError(f"dplan serve needs {error.name}; run  pip install 'dplan-ad[serve]'") from error
+        raise needs("dplan serve", *_PACKAGES) from error
 
     token = token_file.read_text(encoding="utf-8").strip() if token_file else os.environ.get("DPLAN_TOKEN")
     if token == "":
@@ -79,5 +97,7 @@ def serve(
         Limits(max_body * 1_000_000, max_rows, max_explained, max_waiting, timeout),
         token=token,
         quiet=quiet,
+        novelty=novelty,
+        kinds=None if kinds is None else RuleFile.load(kinds),
         started=lambda url, names: echo(f"Serving {', '.join(names)} on {url} (see {url}/openapi.json)."),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,12 +10,12 @@ import click
 
 from dplan.cli import _options
 from dplan.cli._options import FILE, TABLE, name_of
-from dplan.cli._terminal import examples, keep_bad_rows, say, status, stopwatch, warn_of_useless
+from dplan.cli._terminal import echo, examples, keeping_bad_rows, say, status, stopwatch, warn_of_useless
 
 if TYPE_CHECKING:
     from dplan.tables import Input, Judged, LabelledTable, TableModel
     from dplan.tables.bad_cells import OnError
-    from dplan.tables.updating import Change
+    from dplan.tables.updating import Update
     from dplan.tables.words import Words
     from dplan.tables.writing import Output
 
@@ -27,29 +26,38 @@ if TYPE_CHECKING:
         "dplan update fraud.dplan queue.csv",
         "dplan update fraud.dplan june.csv --label verdict --anomaly fraud --normal ok",
         "dplan update fraud.dplan june.csv --label verdict --anomaly 'card theft' -o fraud-june.dplan",
+        "dplan update --undo fraud.dplan",
     ),
 )
 @click.argument("model", type=FILE)
-@click.argument("table", type=TABLE)
+@click.argument("table", type=TABLE, required=False)
 @click.option("--label", metavar="COLUMN", help="Column with the verdicts.  [default: as in dplan fit]")
 @_options.words
 @_options.output("Model file to write.  [default: replace MODEL]", required=False)
 @_options.seed
+@click.option("--force", is_flag=True, help="Take the new ranking even if it is worse than the old one.")
 @click.option(
     "--no-estimate",
     is_flag=True,
-    help="Skip the estimate on held-out verdicts, which takes half of the time.",
+    help="Take the new ranking without comparing it with the old one, which takes most of the time.",
+)
+@click.option(
+    "--undo",
+    is_flag=True,
+    help="Undo the last update that replaced MODEL; a second time, redo it.",
 )
 @_options.on_error
 @_options.reading_or_stream
 def update(
     model: Path,
-    table: Path,
+    table: Path | None,
     label: str | None,
     words: Words | None,
     output: Output,
     seed: int,
+    force: bool,
     no_estimate: bool,
+    undo: bool,
     on_error: OnError,
     reading: _options.Reading,
 ) -> None:
@@ -59,33 +67,52 @@ def update(
     them labelled: known anomalies, rows that were checked and are normal, or both. Values mean what they meant in dplan
     fit, unless --anomaly or --normal is given. Training also uses the rows stored in MODEL, so that it does not forget
     earlier verdicts; if a row comes back with another verdict, the later one wins.
+
+    The new ranking is compared with the old one on verdicts that neither has learned from. If it is worse, MODEL keeps
+    the old ranking, and remembers the verdicts for the next update. The file that is replaced is kept as
+    MODEL.previous.
     """
-    from dplan.persistence.claim import check_new
+    if undo:
+        _undo(model, table)
+        return
+    if table is None:
+        raise click.UsageError("missing argument TABLE: a review queue or a table with verdicts")
+    if force and no_estimate:
+        raise click.UsageError(
+            "--force and --no-estimate cannot be combined: without a comparison, nothing is refused"
+        )
+    from dplan.persistence.claim import check_files, check_new
+    from dplan.persistence.previous import previous
     from dplan.tables.model import TableModel
-    from dplan.tables.review_queue import is_queue, read_queue
-    from dplan.tables.updating import as_verdicts, changes, update_model
+    from dplan.tables.updating import Update, as_verdicts, replace_model, update_if_better, update_model
     from dplan.tables.words import described, listed
 
     target = output.path or model
-    written = replace(output, path=target, overwrite=output.overwrite or target == model)
-    with written.claimed(reading.table(table)), stopwatch() as seconds:
+    in_place = target.exists() and target.samefile(model)
+    written = replace(output, path=target, overwrite=output.overwrite or in_place)
+    beside = [previous(target)] if in_place else []
+    check_files([model], [*written.beside, *beside])  # but the model itself may be replaced
+    with written.claimed(reading.table(table), others=beside), stopwatch() as seconds:
         check_new(written.errors, output.overwrite)
         status(f"Reading {table}")
         old = TableModel.load(model)
-        given = reading.table(table, old)
-        new: LabelledTable | Judged
-        if table.is_file() and is_queue(table):
-            new = read_queue(old, table, label=label, words=words)
+        new = _read(old, reading.table(table, old), table, label, words, on_error)
+        if no_estimate:
+            status("Training")
+            done = Update(update_model(old, new, seed=seed), True, None)
         else:
-            new = _read_table(old, given, label, words, on_error)
-            keep_bad_rows(new.bad, written, on_error)
-        status("Training")
-        updated = update_model(old, new, seed=seed)
-        updated.save(target)
+            done = update_if_better(
+                old, new, seed=seed, force=force, stage=lambda name: status(name.capitalize())
+            )
+        with keeping_bad_rows(new.bad, written, on_error):
+            if in_place:
+                replace_model(target, old, done.model)
+            else:
+                done.model.save(target)
         rows = as_verdicts(old, new)
         counts = {name: int((rows.y == k).sum()) for k, name in enumerate(rows.classes)}
         say(f"{name_of(table)}: {len(rows.y):,} rows: {described(counts, int((rows.y < 0).sum()))}.")
-        summary = updated.summary
+        summary = done.model.summary
         say(f"The model now knows {described(summary.labels, summary.checked_normal)}.")
         if slips := summary.updates[-1]["slips"]:
             say(
@@ -93,8 +120,71 @@ def update(
                 f"Are these slips? {listed(slips)}."
             )
         if not no_estimate:
-            say(_described(changes(old, rows, updated, seed=seed)))
+            _say_compared(done, force)
         say(f"Wrote {target} in {seconds():.1f} s.")
+        if in_place:
+            say(f"To go back: dplan update --undo {target}")
+
+
+def _undo(model: Path, table: Path | None) -> None:
+    """Undo the last update of a model file."""
+    others = _options.given(
+        "label", "anomaly", "normal", "unlabelled", "output", "overwrite", "seed", "force", "no_estimate", "on_error",
+        "encoding", "missing", "query", "sheet", "form",
+    )  # fmt: skip
+    if table is not None or others:
+        raise click.UsageError(f"--undo cannot be combined with {others or 'TABLE'}")
+    from dplan.persistence.claim import claimed
+    from dplan.persistence.previous import previous
+    from dplan.tables.updating import undo_update
+    from dplan.tables.words import described
+
+    with claimed(model):
+        summary = undo_update(model).summary
+    say(f"{model} is what it was before; it knows {described(summary.labels, summary.checked_normal)}.")
+    say(f"The other version is now {previous(model)}; run the same command again to bring it back.")
+
+
+def _say_compared(done: Update, forced: bool) -> None:
+    """Say how the rankings compare, and which one the model has now."""
+    found = done.comparison
+    if found is None:
+        say("There are too few known anomalies to tell whether the new ranking is better; the model uses it.")
+        return
+    say(
+        f"Compared on {found.anomalies:,} anomalies and {found.false_alarms:,} false alarms that were held out, among "
+        f"{found.unlabelled:,} unlabelled rows: of the {found.anomalies:,} highest rows, {found.found_before:,} are "
+        f"anomalies in the old ranking and {found.found_after:,} in the new one (average precision "
+        f"{found.before:.2f} and {found.after:.2f})."
+    )
+    if not done.is_new:
+        echo(
+            "Warning: the new ranking is worse, so the model keeps the old one. It remembers the verdicts, and the "
+            "next update learns from them too. To take the new ranking anyway, use --force.",
+            err=True,
+        )
+    elif found.is_worse and forced:
+        echo("Warning: the new ranking is worse; the model uses it because of --force.", err=True)
+
+
+def _read(
+    model: TableModel, given: Input, table: Path, label: str | None, words: Words | None, on_error: OnError
+) -> LabelledTable | Judged:
+    """Read a review queue, or a table of new rows."""
+    from dplan.tables.review_queue import is_queue, read_queue
+
+    if not table.is_file() or not is_queue(table):
+        return _read_table(model, given, label, words, on_error)
+    if others := _options.given("encoding", "missing", "query", "form"):
+        raise click.UsageError(
+            f"{others}: not for a review queue, which is read however a spreadsheet wrote it"
+        )
+    if on_error == "null":
+        raise click.UsageError(
+            "--on-error null: not for a review queue, because its cells are needed; use skip"
+        )
+    sheet = given.sheet if _options.given("sheet") else None  # not that of the training table
+    return read_queue(model, table, label=label, words=words, sheet=sheet, on_error=on_error)
 
 
 def _read_table(
@@ -107,12 +197,19 @@ def _read_table(
     """Read new rows; words that were not given mean what they meant in training."""
     from dplan.tables import from_table
     from dplan.tables.bad_cells import without_bad_cells
+    from dplan.tables.labels import JOINED
+    from dplan.tables.review_queue import was_queue
     from dplan.tables.words import words_of
 
+    table = table.readable_twice()
+    columns = next(table.chunks(1))().columns
+    answers, column = was_queue(columns), label or model.summary.label
+    names = [column] if column in columns else column.split(JOINED)
+    table.rewind()
     labelled = from_table(
         table,
-        label or model.summary.label,
-        words=words_of(model, given),
+        names,
+        words=words_of(model, given, answers=answers),
         partial=True,
         id=model.summary.ids,
         text=model.columns,  # which the model reads as it did in training
@@ -129,20 +226,3 @@ def _read_table(
         done = without_bad_cells(labelled.features, model.prepare_with_report, on_error)
     warn_of_useless(done.result[1].useless())
     return labelled.with_rows(done)
-
-
-def _described(change: Change) -> str:
-    """Say what an update changes."""
-    which = "Held-out verdicts" if change.held_out else "These verdicts (too few to hold some out)"
-    parts = []
-    if change.normal:
-        gone = change.false_before - change.false_after
-        fewer = f"{gone:,} of {change.false_before:,} false alarms gone"
-        parts.append(fewer if gone >= 0 else f"{-gone:,} more false alarms")
-    if change.finds:
-        parts.append(
-            f"{change.found_after:,} of {change.finds:,} anomalies found, {change.found_before:,} before"
-        )
-    before, after = (f"{100 * p:.0f} %" if math.isfinite(p) else "no alerts" for p in change.precision)
-    parts.append(f"precision of alerts {before} before, {after} now")
-    return f"{which}: {'; '.join(parts)}."
