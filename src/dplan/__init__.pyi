@@ -2,6 +2,7 @@ from . import datasets as datasets
 from . import explain as explain
 from . import gym as gym
 from . import metrics as metrics
+from . import plot as plot
 from . import tables as tables
 from ._version import __version__ as __version__
 from .detectors import variants as variants
@@ -17,9 +18,14 @@ from .detectors.iforest import IForest as IForest
 from .detectors.prenet import PReNet as PReNet
 from .detectors.repen import REPEN as REPEN
 from .exceptions import DplanError as DplanError
+from .exceptions import ManyAnomaliesWarning as ManyAnomaliesWarning
 from .exceptions import ModelFileError as ModelFileError
 from .exceptions import NoLabelsWarning as NoLabelsWarning
+from .kinds import kinds as kinds
 from .query import query as query
+from .report import report as report
 from .review import review as review
 from .tables.detector import TableDetector as TableDetector
+from .tables.inspecting import inspect as inspect
+from .tables.model import TableModel as TableModel
 from .tables.model import load as load

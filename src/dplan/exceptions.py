@@ -12,6 +12,7 @@
     └── JournalError        (also an OSError)
         └── FolderInUseError
     NoLabelsWarning         (a UserWarning)
+    └── ManyAnomaliesWarning
 
 Other errors are those of Python and scikit-learn: ValueError for invalid values, TypeError for wrong types,
 NotFittedError.
@@ -20,12 +21,42 @@ NotFittedError.
 from dplan.text import shown
 
 
+def needs(what: str, *packages: str) -> ImportError:
+    """Return the error about a feature whose packages are not installed, with the command that installs them.
+
+    Examples
+    --------
+    >>> print(needs("reading DuckDB files", "duckdb"))
+    reading DuckDB files needs duckdb; run  pip install duckdb
+    """
+    return ImportError(f"{what} needs {', '.join(packages)}; run  pip install {' '.join(packages)}")
+
+
 class DplanError(Exception):
-    """Base class of the errors of this package."""
+    """Base class of the errors of this package.
+
+    Examples
+    --------
+    >>> import dplan
+    >>> try:
+    ...     dplan.load(b"not a model")
+    ... except dplan.DplanError as error:
+    ...     type(error).__name__
+    'ModelFileError'
+    """
 
 
 class ModelFileError(DplanError, ValueError):
-    """A file is not a dplan model file, is damaged, or was written by a newer version of this package."""
+    """A file is not a dplan model file, is damaged, or was written by a newer version of this package.
+
+    Examples
+    --------
+    >>> import dplan
+    >>> dplan.load(b"not a model")
+    Traceback (most recent call last):
+        ...
+    dplan.exceptions.ModelFileError: the model is not a dplan model file
+    """
 
 
 class NonFiniteScoreError(DplanError, ValueError):
@@ -37,6 +68,14 @@ class NonFiniteScoreError(DplanError, ValueError):
         Position of the row, from 0.
     score : float
         Its score.
+
+    Examples
+    --------
+    >>> error = NonFiniteScoreError(2, float("inf"))
+    >>> error.row, error.after(1_000).row
+    (2, 1002)
+    >>> print(error)
+    row 3 has the score inf; the model is damaged or was fitted on extreme values
     """
 
     def __init__(self, row: int, score: float) -> None:
@@ -66,6 +105,14 @@ class CellError(DplanError, ValueError):
         File and line of the row if they are known, otherwise its number, counted from 1.
     rows : tuple of int
         All rows whose cell in this column cannot be used, as far as they are known; `row` is the first one.
+
+    Examples
+    --------
+    >>> error = CellError("amount", 6, "'ten' is not a number")
+    >>> print(error)
+    row 7, column 'amount': 'ten' is not a number
+    >>> print(error.at("t.csv, line 8"))
+    t.csv, line 8, column 'amount': 'ten' is not a number
     """
 
     def __init__(
@@ -84,24 +131,78 @@ class CellError(DplanError, ValueError):
 
 
 class ConfigurationError(DplanError, ValueError):
-    """Benchmark results were produced with different settings, or with another version of the code or the data."""
+    """Benchmark results were produced with different settings, or with another version of the code or the data.
+
+    Examples
+    --------
+    >>> issubclass(ConfigurationError, ValueError)
+    True
+    """
 
 
 class DownloadError(DplanError, OSError):
-    """A data set could not be downloaded, or the download is not the published file."""
+    """A data set could not be downloaded, or the download is not the published file.
+
+    Examples
+    --------
+    >>> issubclass(DownloadError, OSError)
+    True
+    """
 
 
 class VerdictLogError(DplanError, OSError):
-    """A log of verdicts cannot be read or written."""
+    """A log of verdicts cannot be read or written.
+
+    Examples
+    --------
+    >>> issubclass(VerdictLogError, OSError)
+    True
+    """
 
 
 class JournalError(DplanError, OSError):
-    """A journal of benchmark results cannot be read or written."""
+    """A journal of benchmark results cannot be read or written.
+
+    Examples
+    --------
+    >>> issubclass(JournalError, OSError)
+    True
+    """
 
 
 class FolderInUseError(JournalError):
-    """Another benchmark run is writing to the same folder."""
+    """Another benchmark run is writing to the same folder.
+
+    Examples
+    --------
+    >>> issubclass(FolderInUseError, JournalError)
+    True
+    """
 
 
 class NoLabelsWarning(UserWarning):
-    """No row, or every row, is labelled: the detector falls back to an unsupervised ranking."""
+    """No row, or every row, is labelled: the detector falls back to an unsupervised ranking.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from dplan import LogisticBaseline
+    >>> with warnings.catch_warnings(record=True, action="always") as found:
+    ...     detector = LogisticBaseline().fit([[0], [1], [9]])
+    >>> found[0].category.__name__
+    'NoLabelsWarning'
+    """
+
+
+class ManyAnomaliesWarning(NoLabelsWarning):
+    """More than half of the rows are labelled as anomalies, which most likely means something else.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from dplan import LogisticBaseline, TableDetector
+    >>> with warnings.catch_warnings(record=True, action="always") as found:
+    ...     detector = TableDetector(LogisticBaseline()).fit([[k * k] for k in range(30)], [1] * 20 + [0] * 10)
+    >>> found[0].category.__name__
+    'ManyAnomaliesWarning'
+    """

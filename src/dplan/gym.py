@@ -1,7 +1,7 @@
 """DPLAN's simulation environment as a Gymnasium environment, for other reinforcement-learning libraries.
 
 It uses the functions that train `dplan.DPLAN`, so the same random draws give the same rewards and observations.
-Importing this module registers it as ``dplan/AnomalyBiased-v0``. It requires the extra ``dplan-ad[gym]``.
+Importing this module registers it as ``dplan/AnomalyBiased-v0``. It needs ``gymnasium``.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dplan._kernels.forest import grow, isolation_scores, new_forest
-from dplan._kernels.perceptron import Floats
 from dplan._kernels.scaling import arrange, column_scale
 from dplan.agent.environment import (
     SAMPLERS,
@@ -27,23 +26,23 @@ from dplan.agent.environment import (
     ring_order,
 )
 from dplan.agent.intrinsic import RESCALING_ROWS, rescale
+from dplan.arrays import Float32s
 from dplan.detectors._checks import check_choice, check_flag, check_integer, check_labels, check_number
 from dplan.detectors._rows import checked_share
+from dplan.exceptions import needs
 
 try:
     import gymnasium
     from gymnasium import spaces
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "dplan.gym requires gymnasium; install it with pip install 'dplan-ad[gym]'"
-    ) from error
+    raise needs("dplan.gym", "gymnasium") from error
 
-Embed = Callable[[Floats], NDArray[np.floating]]
+Embed = Callable[[Float32s], NDArray[np.floating]]
 
 ID = "dplan/AnomalyBiased-v0"
 
 
-class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
+class AnomalyBiasedEnv(gymnasium.Env[Float32s, np.int64]):
     """Show rows of a table to an agent that calls each one normal or anomalous.
 
     Observation
@@ -137,7 +136,7 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
         shuffle = np.random.default_rng(0)
         self._order = ring_order(labelled, unlabelled, max(subsample_size, tree_size), shuffle, checked)
         self.world = World(
-            rows=arrange(table, self._order, *column_scale(table)),
+            rows=arrange(table, self._order, column_scale(table)),
             n_labelled=len(labelled),
             n_unlabelled=len(unlabelled),
             window=min(subsample_size, len(unlabelled)),
@@ -155,11 +154,11 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
         self._novelty_update_steps = novelty_update_steps
         self._intrinsic = intrinsic_reward
         self._n_trees, self._tree_size = n_trees, min(tree_size, len(unlabelled))
-        self._novelty: Floats | None = None  # r^i per row
+        self._novelty: Float32s | None = None  # r^i per row
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Floats, dict[str, Any]]:
+    ) -> tuple[Float32s, dict[str, Any]]:
         """Start an episode at a random unlabelled row; with a seed, also reset the intrinsic reward."""
         super().reset(seed=seed)
         if self._intrinsic and (seed is not None or self._novelty is None):
@@ -170,7 +169,7 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
         self._row = random_unlabelled(self.world, self.np_random)
         return self._observation(), self._info()
 
-    def step(self, action: np.int64) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
+    def step(self, action: np.int64) -> tuple[Float32s, float, bool, bool, dict[str, Any]]:
         """Apply the action to the current row, and return the next one."""
         row = self._row
         external = external_reward(is_labelled(self.world, row), int(action))
@@ -187,8 +186,8 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
         info = {**self._info(), "external_reward": external, "intrinsic_reward": intrinsic}
         return self._observation(), external + intrinsic, self._step >= self._episode_steps, False, info
 
-    def _observation(self) -> Floats:
-        observation: Floats = self.world.rows[self._row].copy()
+    def _observation(self) -> Float32s:
+        observation: Float32s = self.world.rows[self._row].copy()
         return observation
 
     def _info(self) -> dict[str, Any]:
@@ -206,7 +205,7 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
         window = self._embed(self.world.rows[found : found + self.world.window])
         return proximate(self.world, row, action, found, embedded_row, window)
 
-    def _embed(self, rows: Floats) -> Floats:
+    def _embed(self, rows: Float32s) -> Float32s:
         embedded = np.ascontiguousarray(self.embed(rows), dtype=np.float32)
         if embedded.ndim != 2 or len(embedded) != len(rows):
             raise ValueError(
@@ -228,7 +227,7 @@ class AnomalyBiasedEnv(gymnasium.Env[Floats, np.int64]):
         self._novelty = rescale(scores, np.array([reference.min(), reference.max()]))
 
 
-def _identity(rows: Floats) -> NDArray[np.floating]:
+def _identity(rows: Float32s) -> NDArray[np.floating]:
     return rows
 
 

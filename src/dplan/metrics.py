@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dplan.arrays import Float64s, highest_first
+
 __all__ = ["RankedScores", "average_precision", "precision_at", "roc_auc"]
 
 Mask = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 
 
 class RankedScores:
@@ -37,7 +38,7 @@ class RankedScores:
     """
 
     def __init__(self, scores: NDArray[np.floating]) -> None:
-        self._order = np.argsort(-scores, kind="stable")
+        self._order = highest_first(scores)
         self._scores = scores[self._order]
 
     def areas(self, anomalous: Mask, normal: Mask) -> tuple[float, float] | None:
@@ -50,7 +51,7 @@ class RankedScores:
         roc = np.trapezoid(np.append(0, hits), np.append(0, misses)) / (hits[-1] * misses[-1])
         return float(average_precision), float(roc)
 
-    def precision_recall(self, anomalous: Mask, normal: Mask) -> tuple[Floats, Floats]:
+    def precision_recall(self, anomalous: Mask, normal: Mask) -> tuple[Float64s, Float64s]:
         """Return precision and recall for every threshold, the highest first; both groups must have rows.
 
         Examples
@@ -120,6 +121,13 @@ def roc_auc(estimator: Any, X: ArrayLike, y: ArrayLike) -> float:
     ----------
     estimator, X, y
         As in `average_precision`.
+
+    Examples
+    --------
+    >>> from dplan import LogisticBaseline
+    >>> X, y = [[0], [1], [2], [3], [9]], [0, 0, 0, 0, 1]
+    >>> roc_auc(LogisticBaseline().fit(X, y), X, y)
+    1.0
     """
     return _areas(estimator, X, y)[1]
 

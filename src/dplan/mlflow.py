@@ -91,14 +91,19 @@ class _Scorer:
     """What MLflow calls to score a pandas frame."""
 
     def __init__(self, model: TableModel) -> None:
-        self._scorer = Scorer(model)
+        self._model = model
 
     def predict(self, model_input: Any, params: Mapping[str, Any] | None = None) -> Any:
-        """Return score, percentile and alert of each row and, with the parameter ``explain``, the reasons."""
-        scored = self._scorer.score(Batch(as_frame(model_input)))
-        found = self._scorer.columns(scored)
-        if (params or {}).get("explain"):
-            texts = list(map(joined, self._scorer.explain(scored)))
+        """Return score, percentile and alert of each row.
+
+        With the parameter ``explain``, also the reasons; with ``novelty``, how unlike the training rows it is.
+        """
+        asked = params or {}
+        scorer = Scorer(self._model, novelty=bool(asked.get("novelty")))
+        scored = scorer.score(Batch(as_frame(model_input)))
+        found = scorer.columns(scored)
+        if asked.get("explain"):
+            texts = list(map(joined, scorer.explain(scored)))
             found = found.with_columns(pl.Series("reasons", texts, dtype=pl.String))
         return found.to_pandas()
 
@@ -137,5 +142,5 @@ def _signature(model: TableModel) -> ModelSignature:
     return ModelSignature(
         inputs=Schema([ColSpec(AnyType(), name) for name in model.columns]),
         outputs=Schema([ColSpec(type_, name) for name, type_ in outputs.items()]),
-        params=ParamSchema([ParamSpec("explain", DataType.boolean, False)]),
+        params=ParamSchema([ParamSpec(name, DataType.boolean, False) for name in ("explain", "novelty")]),
     )

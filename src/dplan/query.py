@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dplan._kernels.perceptron import Floats
 from dplan._kernels.scaling import arrange, column_scale
+from dplan.arrays import Float32s, highest_first
 from dplan.detectors._checks import as_generator, check_flag, check_integer, check_labels, check_number
 from dplan.detectors._rows import raw_isolation_scores
 from dplan.likeness import Likeness
@@ -233,7 +233,7 @@ def blended(scores: NDArray[np.float64], first: NDArray[np.float64], trust: floa
     Examples
     --------
     >>> now, first = np.array([4.0, 3.0, 2.0, 1.0]), np.array([1.0, 3.0, 4.0, 2.0])
-    >>> [np.argsort(-blended(now, first, trust)).tolist() for trust in (0, 1)]
+    >>> [highest_first(blended(now, first, trust)).tolist() for trust in (0, 1)]
     [[0, 1, 2, 3], [2, 0, 1, 3]]
     """
     return -(np.log(_ranks(scores)) + trust * np.log(_ranks(first)))
@@ -246,7 +246,7 @@ def _ranks(scores: NDArray[np.float64]) -> NDArray[np.int64]:
 
 def _highest(scores: NDArray[np.float64], rows: NDArray[np.int64]) -> list[int]:
     """Return rows by their scores, the highest first; ties are in the order of the rows."""
-    ordered: list[int] = rows[np.argsort(-scores[rows], kind="stable")].tolist()
+    ordered: list[int] = rows[highest_first(scores[rows])].tolist()
     return ordered
 
 
@@ -286,15 +286,15 @@ def _take(
     return taken + waiting[: goal - len(taken)]
 
 
-def _scaled(X: ArrayLike) -> Floats:
+def _scaled(X: ArrayLike) -> Float32s:
     table = np.asarray(X, dtype=np.float64)
     if table.ndim != 2 or not np.isfinite(table).all():
         raise ValueError("X must be a 2-D array of finite numbers.")
-    rows: Floats = arrange(table, None, *column_scale(table))
+    rows: Float32s = arrange(table, None, column_scale(table))
     return rows
 
 
-def _isolation(name: str, rows: Floats | None, rng: np.random.Generator) -> NDArray[np.floating]:
+def _isolation(name: str, rows: Float32s | None, rng: np.random.Generator) -> NDArray[np.floating]:
     if rows is None:
         raise ValueError(f"without {name}, an isolation forest ranks the rows; pass X.")
     return raw_isolation_scores(rows, np.arange(len(rows)), rng)

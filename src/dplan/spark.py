@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from dplan.scoring.scorer import Alerts, Batch, Scorer, loaded
+from dplan.scoring.scorer import AlertPolicy, Batch, Scorer, loaded
 from dplan.tables.writing import output_names
 
 if TYPE_CHECKING:
@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
 __all__ = ["score"]
 
-_OURS = {"score": "double", "percentile": "double", "alert": "boolean", "reasons": "string"}
+_OURS = {
+    "score": "double",
+    "percentile": "double",
+    "novelty": "double",
+    "alert": "boolean",
+    "reasons": "string",
+}
 
 
 def score(
@@ -27,6 +33,7 @@ def score(
     keep: Sequence[str] | None = None,
     threshold: float | None = None,
     explain: bool = False,
+    novelty: bool = False,
 ) -> DataFrame:
     """Score a Spark data frame, on the executors.
 
@@ -46,12 +53,15 @@ def score(
         Make rows with at least this score alerts; None for the model's threshold.
     explain : bool, default=False
         Add the reasons for each alert.
+    novelty : bool, default=False
+        Add how unlike the training rows each row is, from 0 to 100, whatever the labels say.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        The copied columns, "score", "percentile", "alert" and, with `explain`, "reasons". If a copied column has one of
-        these names, ours is called "dplan_score", and so on. As always in Spark, rows are scored when they are needed.
+        The copied columns, "score", "percentile", "novelty" if asked for, "alert" and, with `explain`, "reasons". If a
+        copied column has one of these names, ours is called "dplan_score", and so on. As always in Spark, rows are
+        scored when they are needed.
     """
     content = model if isinstance(model, bytes) else Path(model).read_bytes()
     found = loaded(content)
@@ -60,7 +70,10 @@ def score(
     for name in kept:
         if name not in frame.columns:
             raise ValueError(f"cannot keep column {name!r}: not in the frame")
-    names = output_names(kept, [ours for ours in _OURS if explain or ours != "reasons"])
+    if novelty:
+        found.detector._check_explorers()
+    asked = {"reasons": explain, "novelty": novelty}
+    names = output_names(kept, [ours for ours in _OURS if asked.get(ours, True)])
     schema = frame.select([f"`{_quoted(name)}`" for name in kept]).schema
     for ours, name in names.items():
         schema = schema.add(name, _OURS[ours])
@@ -73,7 +86,7 @@ def _scored(
     batches: Iterable[Any], content: bytes, kept: list[str], names: dict[str, str], threshold: float | None
 ) -> Iterator[Any]:
     """Score Arrow batches, in a Python worker of an executor."""
-    scorer = Scorer(loaded(content), alerts=Alerts(threshold))
+    scorer = Scorer(loaded(content), alerts=AlertPolicy(threshold), novelty="novelty" in names)
     for batch in batches:
         if batch.num_rows == 0:
             continue

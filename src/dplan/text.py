@@ -5,6 +5,7 @@ __all__ = ["first_line", "one_line", "printable", "shortened", "shown", "visible
 _QUOTED = 60  # characters of a value in a message
 _MESSAGE = 300  # characters of a message that may quote a file
 _VALUE = 500  # characters of a value on a page
+_ON_PAGES = "\n\t\xa0\u2007\u202f\u200c\u200d"  # line breaks, no-break spaces and joiners do no harm there
 
 
 def shortened(text: str, most: int) -> str:
@@ -70,7 +71,7 @@ def visible(text: str, most: int = _VALUE) -> str:
     >>> visible("a\u202eb\x00"), visible("word " * 1000, most=10)
     ('a\\u202eb\\x00', 'word word … (5,000 characters)')
     """
-    safe = printable(text[:most], keep="\n\t")
+    safe = printable(text[:most], keep=_ON_PAGES)
     return safe if len(text) <= most else f"{safe.rstrip()} … ({len(text):,} characters)"
 
 

@@ -151,10 +151,12 @@ class Cookie:
         The token in the link.
     name : str
         What the cookie's name begins with.
+    reading : str
+        The token of a link with which nothing can be changed; "" without such a link.
     """
 
-    def __init__(self, token: str, name: str) -> None:
-        self._token, self._name = token, name
+    def __init__(self, token: str, name: str, reading: str = "") -> None:
+        self._tokens, self._reading, self._name = (token, reading) if reading else (token,), reading, name
 
     def check(self, scope: Scope) -> Response | None:
         """Refuse a request from another site or without the token."""
@@ -162,27 +164,46 @@ class Cookie:
         _check_site(request)
         # Cookies do not depend on the port, and several pages may be open.
         cookie = f"{self._name}-{request.url.port or 80}"
-        if self._is_token(request.cookies.get(cookie, "")):
-            return None
-        if request.method == "GET" and self._is_token(request.query_params.get("token", "")):
+        given = request.query_params.get("token", "") if request.method == "GET" else ""
+        if self._is_token(given):
             # The token does not stay in the address bar and the history.
             answer = RedirectResponse("/", 303)
-            answer.set_cookie(cookie, self._token, httponly=True, samesite="strict", path="/")
+            answer.set_cookie(cookie, given, httponly=True, samesite="strict", path="/")
             return answer
+        found = request.cookies.get(cookie, "")
+        if self._is_token(found):
+            scope["reading"] = bool(self._reading) and found == self._reading
+            if scope["reading"] and request.method not in ("GET", "HEAD"):
+                raise HTTPException(403, "This link is for reading only; nothing was changed.")
+            return None
         raise HTTPException(403, "Wrong or missing token. Open the link that was printed in the terminal.")
 
     def _is_token(self, given: str) -> bool:
-        return secrets.compare_digest(given.encode(), self._token.encode())
+        return any(secrets.compare_digest(given.encode(), token.encode()) for token in self._tokens)
 
 
 def _check_site(request: Request) -> None:
     headers, reads = request.headers, request.method in ("GET", "HEAD")
     origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
-    foreign = origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
+    foreign = origin is not None and _netloc(origin) != headers.get("host", "").lower()
     if foreign or (not reads and site in ("cross-site", "same-site")):
         raise HTTPException(403, "Requests from other web sites are not answered.")
     if not reads and headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
         raise HTTPException(415, "Requests must be JSON.")
+
+
+def _netloc(origin: str) -> str:
+    """Return the host and port of an origin; nothing if it is not one.
+
+    Examples
+    --------
+    >>> _netloc("http://LOCALHOST:8000"), _netloc("http://[::1")
+    ('localhost:8000', '')
+    """
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
 
 
 def names_of(host: str) -> set[str]:

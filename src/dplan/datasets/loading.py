@@ -14,7 +14,7 @@ from platformdirs import user_cache_path
 
 from dplan.datasets.publishers import RAW_FILES, UNREADABLE, missing_raw_files, read_raw
 from dplan.datasets.registry import Source, source_of
-from dplan.exceptions import DownloadError
+from dplan.exceptions import DownloadError, needs
 from dplan.persistence.atomic import atomic_write, file_state
 from dplan.text import first_line
 
@@ -39,6 +39,12 @@ class Dataset:
         The label column of the file; `classes` has the names.
     path : pathlib.Path
         The file or folder that was read.
+
+    Examples
+    --------
+    >>> dataset = load("covertype-mini")
+    >>> dataset.name, dataset.features.height, dataset.anomalies
+    ('covertype-mini', 21600, ('cottonwood', 'douglas-fir'))
     """
 
     source: Source
@@ -238,8 +244,8 @@ def _download(source: Source, home: Path) -> pl.DataFrame:
         import pooch
     except ModuleNotFoundError as error:
         raise DownloadError(
-            f"data set {source.name!r} is not in {home}, and downloading it needs pooch; run  "
-            f"pip install 'dplan-ad[download]'. {_by_hand(source, home)}"
+            f"data set {source.name!r} is not in {home}, and {needs('downloading it', 'pooch')}. "
+            f"{_by_hand(source, home)}"
         ) from error
     base, _, file = source.archive.rpartition("/")
     registry = {file: None}  # publishers give no checksums; rows, columns and classes are checked instead

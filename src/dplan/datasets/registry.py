@@ -133,6 +133,11 @@ class ScenarioId:
         Fraction of anomalies among the unlabelled rows.
     experiment : {"one-class", "more-classes", "pollution"}
         The paper's Scenario I, Scenario II, or the pollution experiment.
+
+    Examples
+    --------
+    >>> scenario_id("covertype-mini/cottonwood-v1").dataset
+    'covertype-mini'
     """
 
     id: str

@@ -56,6 +56,12 @@ class Task:
         Class numbers of the test rows.
     notes : tuple of str
         Classes with fewer rows than requested, one sentence each.
+
+    Examples
+    --------
+    >>> task = scenario("covertype-mini/cottonwood-v1")
+    >>> task.X.shape, int((task.y > 0).sum()), len(task.y_test)
+    ((16387, 54), 60, 4320)
     """
 
     id: str
