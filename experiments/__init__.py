@@ -15,7 +15,9 @@
 `fields`, `charts`        comparing methods over tables; what all pages show in the same way
 `paper`                   the paper's tables and figures, next to the published results
 `adgym`, `unknown`        few labels on published splits; anomalies of unknown classes
-`discovery`               simulated reviews
+`discovery`               simulated reviews: what is found
+`after_review`            what verdicts teach a detector about rows that nobody has judged
+`estimates`               whether as many alerts are right as ``dplan fit`` expects
 `ensemble`                what the parts of DPLANEnsemble are worth
 ========================  =======================================================================================
 

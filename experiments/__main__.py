@@ -67,9 +67,13 @@ _VERDICTS = "Verdicts of a review, for the suite discovery.  [default: 300; with
 @click.command(cls=_WithSuites, epilog=_EXAMPLES)
 @click.argument("suites", nargs=-1, metavar="[SUITE]...")
 @_several("-m", "--method", "methods", metavar="NAME", help=_METHODS)
-@click.option("--runs", type=_COUNT, help="Number of seeds.  [default: 10; adgym 3; with --quick 2]")
-@click.option("--first-seed", type=click.IntRange(min=0), help="First seed.  [default: 0; adgym 1]")
-@_several("--labels", type=_COUNT, help=_LABELS)
+@click.option(
+    "--runs", type=_COUNT, help="Number of seeds.  [default: 10; adgym and after-review 3; with --quick 2]"
+)
+@click.option(
+    "--first-seed", type=click.IntRange(min=0), help="First seed.  [default: 0; adgym and after-review 1]"
+)
+@_several("--labels", type=click.IntRange(min=0), help=_LABELS)
 @_several("--per-refit", type=_COUNT, help=_PER_REFIT)
 @click.option("--verdicts", type=_COUNT, help=_VERDICTS)
 @_several("--protocol", "protocols", type=click.Choice(["fixed", "resampled"]), help=_PROTOCOLS)

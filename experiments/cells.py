@@ -15,11 +15,14 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from dplan.metrics import RankedScores, precision_at
-from experiments.data.sources import AnyTask, data_version, load_review, load_task
+from experiments.after_review.verdicts import learn
+from experiments.data.arrays import ArrayTask
+from experiments.data.sources import AnyTask, data_version, load_review, load_task, load_thinned
 from experiments.discovery.review import review, review_version
+from experiments.estimates.coverage import halves, measure
 from experiments.methods import create, detector_class, method_names
 
-__all__ = ["TOPS", "Cell", "evaluate", "identity", "metrics", "run_cell"]
+__all__ = ["TOPS", "Cell", "evaluate", "identity", "metrics", "row_counts", "run_cell"]
 
 TOPS = (50, 100, 500)
 PLACE = ("suite", "dataset", "x", "scenario", "method", "seed", "protocol")
@@ -105,6 +108,9 @@ def run_cell(cell: Cell, home: Path | None) -> dict[str, Any]:
         if cell.suite == "discovery":
             outcome = {"status": "done", **_review(cell, home)}
             return {**outcome, "seconds": time.perf_counter() - started}
+        if cell.suite in _THINNED:
+            outcome = {"status": "done", **_THINNED[cell.suite](cell, home)}
+            return {**outcome, "seconds": time.perf_counter() - started}
         task = _task(*cell.rows, home)
         watch = _Checkpoints(task) if cell.suite == "steps" else None
         parameters = {**cell.changed, **cell.parameters}
@@ -126,6 +132,35 @@ def _review(cell: Cell, home: Path | None) -> dict[str, Any]:
     assert cell.x is not None
     with _thread_pools().limit(limits=1):
         return review(cell.method, table, int(cell.x), cell.seed, **cell.changed)
+
+
+def _verdicts(cell: Cell, home: Path | None) -> dict[str, Any]:
+    task = _thinned(*cell.rows, home)
+    with _thread_pools().limit(limits=1):
+        scores, found = learn(cell.method, task, cell.seed, **cell.changed)
+    notes = {"notes": list(task.notes)} if task.notes else {}
+    return {**metrics(task, scores), **found, **notes}
+
+
+def _estimate(cell: Cell, home: Path | None) -> dict[str, Any]:
+    task = _thinned(*cell.rows, home)
+    with _thread_pools().limit(limits=1):
+        return measure(cell.method, task, cell.seed, **cell.changed)
+
+
+# Suites that fit many times, on fewer rows.
+_THINNED = {"after-review": _verdicts, "estimates": _estimate}
+
+
+def row_counts(cell: Cell, home: Path | None) -> dict[str, int]:
+    """Return numbers of rows that a record of the cell must have."""
+    if cell.suite == "discovery":
+        anomalous = _review_table(cell.scenario, cell.seed, home).anomalous
+        return {"rows": len(anomalous), "anomalies": int(anomalous.sum())}
+    if cell.suite == "estimates":
+        return {"rows": len(halves(_thinned(*cell.rows, home).y, cell.seed)[1])}
+    task = (_thinned if cell.suite in _THINNED else _task)(*cell.rows, home)
+    return {"test_rows": len(task.y_test), "anomalies": int((task.y_test > 0).sum())}
 
 
 def evaluate(detector: Any, task: AnyTask) -> dict[str, Any]:
@@ -193,6 +228,11 @@ _review_table = lru_cache(maxsize=1)(load_review)
 def _task(id: str, seed: int, protocol: str, labels: int | None, home: Path | None) -> AnyTask:
     # A worker runs all methods on a task in a row, so caching the last task is enough.
     return load_task(id, seed, protocol, labels, home)
+
+
+@lru_cache(maxsize=1)
+def _thinned(id: str, seed: int, protocol: str, labels: int | None, home: Path | None) -> ArrayTask:
+    return load_thinned(id, seed, protocol, labels, home)
 
 
 class _Checkpoints:

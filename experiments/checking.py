@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.cells import Cell, identity, run_cell
-from experiments.data.sources import describe, load_review, load_task, source_name
+from experiments.cells import Cell, identity, row_counts, run_cell
+from experiments.data.sources import describe, source_name
 from experiments.methods import method_names
 from experiments.results import Results
 from experiments.suites import SUITES, Plan, cells_of
@@ -136,9 +136,18 @@ def _impossible(record: dict[str, Any]) -> Iterator[str]:
             if count != sum(find <= int(n) for find in finds):
                 yield f"found after {n} verdicts is {count}, which is not what finds says"
         return
-    for name, value in record.items():
+    if record["suite"] == "estimates":
+        most = record["estimate"]["budget"] if record["estimate"] else 0
+        if not 0 <= record["right"] <= min(most, record["anomalies"]):
+            yield f"{record['right']} of {most} alerts are right"
+        return
+    arms = record.get("arms", ())
+    for name, value in (item for some in (record, *arms) for item in some.items()):
         if name.startswith(("auc_pr", "auc_roc")) and value is not None and not 0 <= value <= 1:
             yield f"{name} is {value}"
+    for arm in arms:
+        if not arm["finds"] <= arm["judged"] <= arm["n"]:
+            yield f"{arm['judged']} verdicts and {arm['finds']} finds of {arm['n']} {arm['kind']}"
 
 
 def _data_problems(results: Results, home: Path | None) -> Iterator[str]:
@@ -152,19 +161,13 @@ def _data_problems(results: Results, home: Path | None) -> Iterator[str]:
 
 def _row_problems(cells: Sequence[tuple[dict[str, Any], Cell]], home: Path | None) -> Iterator[str]:
     """Draw the rows behind some cells again, and compare their numbers."""
-    by_rows: dict[Any, list[dict[str, Any]]] = {}
+    by_rows: dict[Any, list[tuple[dict[str, Any], Cell]]] = {}
     for record, cell in cells:
-        by_rows.setdefault((cell.suite == "discovery", cell.rows), []).append(record)
-    for (reviewed, (scenario, seed, protocol, labels)), records in _spread(
-        list(by_rows.items()), _MOST_TASKS
-    ):
-        if reviewed:
-            anomalous = load_review(scenario, seed, home).anomalous
-            here = {"rows": len(anomalous), "anomalies": int(anomalous.sum())}
-        else:
-            y_test = load_task(scenario, seed, protocol, labels, home).y_test
-            here = {"test_rows": len(y_test), "anomalies": int((y_test > 0).sum())}
-        for record, (name, count) in product(records, here.items()):
+        own = cell.suite if cell.suite in ("discovery", "after-review", "estimates") else ""
+        by_rows.setdefault((own, cell.rows), []).append((record, cell))
+    for same in _spread(list(by_rows.values()), _MOST_TASKS):
+        here = row_counts(same[0][1], home)
+        for (record, _), (name, count) in product(same, here.items()):
             if record.get(name, count) != count:
                 yield f"{_name(record)}: {name} is {record[name]}, should be {count}"
 
@@ -175,10 +178,16 @@ def _rerun_problems(record: dict[str, Any], outcome: dict[str, Any]) -> Iterator
     elif record["suite"] == "discovery":
         if outcome["finds"] != record["finds"]:
             yield f"{_name(record)}: other finds when run again"
+    elif record["suite"] == "estimates":
+        if (outcome["estimate"], outcome["right"]) != (record["estimate"], record["right"]):
+            yield f"{_name(record)}: another estimate when run again"
     else:
         for metric in ("auc_pr", "auc_roc"):
             if abs(outcome[metric] - record[metric]) > _TOLERANCE:
                 yield f"{_name(record)}: {metric} is {record[metric]:.6f}, {outcome[metric]:.6f} when run again"
+        for then, now in zip(record.get("arms", ()), outcome.get("arms", ()), strict=True):
+            if abs(then["auc_pr"] - now["auc_pr"]) > _TOLERANCE:
+                yield f"{_name(record)}: other results after {then['n']} {then['kind']} when run again"
 
 
 def _spread(items: Sequence[Any], n: int) -> list[Any]:

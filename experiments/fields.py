@@ -12,7 +12,7 @@ from experiments.charts import Line, number_text, panels, ranks
 from experiments.results import Cell, Results
 from experiments.statistics import average_ranks, wilcoxon_p_value
 
-__all__ = ["OURS", "Field", "curves", "diagrams", "headline", "method_grid"]
+__all__ = ["OURS", "Field", "Metrics", "curves", "diagrams", "headline", "method_grid"]
 
 OURS = "DPLANEnsemble"
 _MOST_LINES = 9  # as many as there are colours

@@ -34,8 +34,13 @@ _FIELDS: dict[str, dict[str, Any]] = {
     | {f"auc_{curve}_{group}": _OPTIONAL_NUMBER for curve in ("pr", "roc") for group in ("known", "unknown")},
     "reviewed": {"finds": list, "found": dict, "verdicts": int, "rows": int, "anomalies": int, "refits": int,
                  "fit_seconds": _NUMBER, "score_seconds": _NUMBER},
+    "judged": {"arms": list, "rows": int, "hidden": int, "refits": int},
+    "estimated": {"estimate": (dict, type(None)), "right": int, "rows": int, "anomalies": int,
+                  "fit_seconds": _NUMBER, "score_seconds": _NUMBER},
     "failed": {"error": str, "traceback": str},
 }  # fmt: skip
+
+_OWN_FIELDS = {"discovery": "reviewed", "estimates": "estimated"}  # of suites without areas under curves
 
 
 class Journal:
@@ -140,9 +145,14 @@ def _problem(record: Any) -> str:
         return "it has no kind"
     fields = dict(_FIELDS.get(record["kind"], {}))
     if record["kind"] == "cell":
-        done = "reviewed" if record.get("suite") == "discovery" else "done"
-        fields |= _FIELDS[done if record.get("status") == "done" else "failed"]
-        fields |= {"curve": list} if (record.get("suite"), record.get("status")) == ("steps", "done") else {}
+        suite, done = record.get("suite"), record.get("status") == "done"
+        if not done:
+            fields |= _FIELDS["failed"]
+        elif suite in _OWN_FIELDS:
+            fields |= _FIELDS[_OWN_FIELDS[suite]]
+        else:
+            fields |= _FIELDS["done"] | (_FIELDS["judged"] if suite == "after-review" else {})
+        fields |= {"curve": list} if suite == "steps" and done else {}
     for name, types in fields.items():
         if name not in record:
             return f"the field {name!r} is missing"

@@ -1,5 +1,7 @@
 """The methods of the experiments by name: detectors, variants of DPLAN, and rivals that the package does not offer.
 
+A name such as ``DevNet (both)`` is a method with the scaling ``scale="both"`` instead of its published one.
+
 ==============  ========================================================================================
 rival           what it is
 ==============  ========================================================================================
@@ -22,12 +24,17 @@ from numpy.typing import NDArray
 from dplan.detectors import variants
 from dplan.detectors._registry import list_detectors
 from dplan.detectors.ensemble import DPLANEnsemble
+from dplan.detectors.ensemble.combining import EXPLORERS
 
-__all__ = ["RIVALS", "create", "detector_class", "method_names"]
+__all__ = ["RESCALED", "RIVALS", "create", "detector_class", "method_names"]
 
 Rows = NDArray[np.floating]
 Labels = NDArray[np.int64]
 Scores = NDArray[np.float64]
+
+
+# Competitors of the ensemble that gain most from ranks: is its lead over them more than scaling?
+RESCALED = {f"{name} (both)": name for name in ("Uniform", "DevNet", "PReNet", "DeepSAD", "LogisticBaseline")}
 
 
 def method_names() -> list[str]:
@@ -39,7 +46,7 @@ def method_names() -> list[str]:
     ('DPLAN', 'PineForest')
     """
     names = [entry.name for entry in list_detectors()]
-    return list(dict.fromkeys([*names, *variants.names(), *RIVALS]))
+    return list(dict.fromkeys([*names, *variants.names(), *RESCALED, *RIVALS]))
 
 
 def create(method: str, **parameters: Any) -> Any:
@@ -47,9 +54,11 @@ def create(method: str, **parameters: Any) -> Any:
 
     Examples
     --------
-    >>> create("ERew"), create("IForest")
-    (DPLAN(intrinsic_reward=False), IForest())
+    >>> create("ERew"), create("IForest"), create("DevNet (both)")
+    (DPLAN(intrinsic_reward=False), IForest(), DevNet(scale='both'))
     """
+    if method in RESCALED:
+        return create(RESCALED[method], scale="both", **parameters)
     if method in variants.PARAMETERS:
         return variants.variant(method, **parameters)
     if method in RIVALS:
@@ -68,6 +77,7 @@ class Rival:
 
     version = 1  # increased by hand when the same seed gives different scores
     uses_labels = True
+    uses_checked = True  # whether checked normal rows differ from unlabelled ones
     _renamed: ClassVar[dict[str, str]] = {}
     _model: Any
 
@@ -94,13 +104,25 @@ def _from_extra(module: str, name: str) -> Any:
 
 
 class _Classifier(Rival):
-    """A classifier of labelled anomalies against all other rows; its score is the probability of an anomaly."""
+    """A classifier of labelled anomalies against all other rows; its score is the probability of an anomaly.
+
+    Without a labelled anomaly, it is an isolation forest.
+    """
+
+    uses_checked = False
+    _seed = 0
+    _forest: Any = None
 
     def fit(self, X: Rows, y: Labels) -> Self:
-        self._model.fit(X, (y > 0).astype(np.int64))
+        if (y > 0).any():
+            self._model.fit(X, (y > 0).astype(np.int64))
+        else:
+            self._forest = create("IForest", random_state=self._seed).fit(X)
         return self
 
     def anomaly_score(self, X: Rows) -> Scores:
+        if self._forest is not None:
+            return np.asarray(self._forest.anomaly_score(X), dtype=np.float64)
         probabilities: Scores = self._model.predict_proba(X)[:, 1]
         return probabilities
 
@@ -109,6 +131,7 @@ class CatBoost(_Classifier):
     """CatBoost with its default parameters."""
 
     def __init__(self, random_state: int = 0, callback: Any = None, **parameters: Any) -> None:
+        self._seed = random_state
         self._model = _from_extra("catboost", "CatBoostClassifier")(
             random_state=random_state, thread_count=1, verbose=False, allow_writing_files=False, **parameters
         )
@@ -120,17 +143,18 @@ class GaussianNB(_Classifier):
     def __init__(self, random_state: int = 0, callback: Any = None) -> None:
         from sklearn.naive_bayes import GaussianNB as Model
 
+        self._seed = random_state
         self._model = Model()
 
 
 class Explorers(Rival):
-    """The explorers of `DPLANEnsemble` alone, which use no labels: the weighted sum of their standardised scores."""
+    """The explorers of `DPLANEnsemble` that are part of its score, alone: the nearest neighbours, who use no labels."""
 
     version = DPLANEnsemble.version
     uses_labels = False
 
     def __init__(self, random_state: int = 0, callback: Any = None) -> None:
-        # Agents that learn nothing, and explorers that outweigh them.
+        # Agents that learn nothing.
         nothing: dict[str, Any] = {
             "n_agents": 1,
             "n_steps": 1,
@@ -138,7 +162,13 @@ class Explorers(Rival):
             "n_rounds": 1,
             "hidden_units": 1,
         }
-        self._model = DPLANEnsemble(**nothing, exploration=1e9, random_state=random_state)
+        self._model = DPLANEnsemble(**nothing, random_state=random_state)
+
+    def anomaly_score(self, X: Rows) -> Scores:
+        """Return how far rows are from their nearest neighbours."""
+        neighbours = -len(EXPLORERS)
+        scores: Scores = self._model._scored(X, lambda rows: self._model._member_scores(rows)[:, neighbours])
+        return scores
 
 
 class Updated(Rival):
@@ -152,6 +182,11 @@ class Updated(Rival):
     def fit(self, X: Rows, y: Labels) -> Self:
         self._model.partial_fit(X, y)
         return self
+
+    def suspicion(self, X: Rows) -> Scores:
+        """Return how much it is worth to ask about rows."""
+        scores: Scores = self._model.suspicion(X)
+        return scores
 
 
 class AADForest(Rival):

@@ -22,8 +22,10 @@ from dplan._html.blocks import (
 from dplan.datasets.registry import CATALOG
 from dplan.persistence.atomic import atomic_write
 from experiments.adgym.page import adgym_chapter
+from experiments.after_review.page import after_review_chapter
 from experiments.data import adgym
 from experiments.discovery.page import discovery_chapter
+from experiments.estimates.page import estimates_chapter
 from experiments.paper import published
 from experiments.paper.findings import partial_data, summary
 from experiments.paper.reproduction import reproduction
@@ -108,6 +110,10 @@ def report_blocks(results: Results, notes: str = "", data_home: str | Path | Non
                 yield from unknown_chapter(results)
             elif suite == "discovery":
                 yield from discovery_chapter(results)
+            elif suite == "after-review":
+                yield from after_review_chapter(results)
+            elif suite == "estimates":
+                yield from estimates_chapter(results)
             else:
                 yield from chapter(results, suite, protocol)
     yield from reproduction(results)

@@ -12,8 +12,10 @@ suite               what it repeats
 ``dimensions``      Figure 5: 10 to 320 hidden units
 ``speed``           seconds to fit and to score; these cells run one after another
 ``adgym``           ADGym's published splits of the ADBench tables: 5, 10 and 20 labels
-``unknown``         anomalies of unknown classes: 13 data sets and 9 KEEL tables, 5, 15 and 30 labels
+``unknown``         anomalies of unknown classes: 13 data sets and 15 KEEL tables, 5, 15 and 30 labels
 ``discovery``       simulated reviews from a cold start: anomalies found after 20 to 300 verdicts
+``after-review``    held-out rows after 1 to 100 verdicts, from 0, 5 and 20 known anomalies: what they teach
+``estimates``       the interval of right alerts that ``dplan fit`` prints, and the truth: 20 and 40 known anomalies
 ==================  ==============================================================================
 """
 
@@ -84,6 +86,15 @@ _DETECTORS = (
     "LogisticBaseline",
     "BoostedBaseline",
 )
+# With ranks in front, beside themselves as published.
+_RESCALED = (
+    "Uniform",
+    "Uniform (both)",
+    "DevNet (both)",
+    "PReNet (both)",
+    "DeepSAD (both)",
+    "LogisticBaseline (both)",
+)
 _ABLATION = ("DPLAN", "ERew", "REnv", "DQN+", "Uniform", "UniformERew")
 SUITES = {
     "table2": Suite("Table 2: one known anomaly class", _TABLE_2),
@@ -98,7 +109,7 @@ SUITES = {
     "speed": Suite("Speed", _TABLE_2, alone=True),
     "adgym": Suite(
         "ADGym's published splits",
-        (*_DETECTORS, "CatBoost", "GaussianNB"),
+        (*_DETECTORS, "CatBoost", "GaussianNB", *_RESCALED),
         folder="adgym",
         labels=(5, 10, 20),
         seeds=range(1, 4),
@@ -122,6 +133,20 @@ SUITES = {
             "PineForest",
         ),
         folder="discovery",
+    ),
+    "after-review": Suite(
+        "After the review: what verdicts teach a detector",
+        ("DPLANEnsemble", "BoostedBaseline", "CatBoost"),
+        folder="after_review",
+        labels=(0, 5, 20),
+        seeds=range(1, 4),
+    ),
+    "estimates": Suite(
+        "Estimates: are as many alerts right as expected?",
+        ("DPLANEnsemble",),
+        folder="estimates",
+        labels=(20, 40),
+        seeds=range(1, 4),
     ),
 }
 PAPER_SUITES = tuple(name for name, suite in SUITES.items() if suite.of_the_paper)
@@ -179,8 +204,9 @@ class Plan:
         check_names("protocol", self.protocols, ("fixed", "resampled"))
         if self.runs is not None and self.runs < 1:
             raise ValueError(f"runs must be at least 1, not {self.runs}")
-        if any(count < 1 for count in self.labels):
-            raise ValueError(f"labels must be at least 1, not {min(self.labels)}")
+        fewest = 0 if all(0 in SUITES[name].labels for name in self.suites) else 1
+        if any(count < fewest for count in self.labels):
+            raise ValueError(f"labels must be at least {fewest}, not {min(self.labels)}")
         if any(count < 1 for count in self.per_refit):
             raise ValueError(f"per_refit must be at least 1, not {min(self.per_refit)}")
 

@@ -1,6 +1,7 @@
 """The chapter about ADGym's splits: our results next to the published ones, on the same rows."""
 
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 import polars as pl
@@ -8,6 +9,7 @@ import polars as pl
 from dplan._html.blocks import Block, Entry, Grid, Heading, Items, Paragraph
 from experiments.charts import METRICS, number_text
 from experiments.fields import Field, curves, diagrams, headline, method_grid
+from experiments.methods import RESCALED
 from experiments.results import Results
 
 __all__ = ["adgym_chapter"]
@@ -61,12 +63,40 @@ def adgym_chapter(results: Results, published: pl.DataFrame) -> Iterator[Block]:
             *_self_checks(results, there),
         ]
     )
+    yield from _scalings(results)
     yield from curves(fields, METRICS, "labels", omitted=_NAMESAKES)
     for x, field in fields.items():
         yield Heading(f"{x:g} labels", 3)
         yield method_grid(field, METRICS)
         yield from diagrams(field, METRICS)
         yield _table_by_table(field)
+
+
+def _scalings(results: Results) -> Iterator[Block]:
+    """Show methods with their published scaling and with ranks, on the cells that have both."""
+    cells = {
+        (cell["method"], cell["x"], cell["dataset"], cell["seed"]): cell for cell in results.select(_SUITE)
+    }
+    labels, rows = sorted({key[1] for key in cells}), []
+    for both, published in RESCALED.items():
+        row = [Entry(published)]
+        for x, metric in product(labels, METRICS):
+            pairs = [
+                (cells[published, x, *place][metric], cell[metric])
+                for (method, own, *place), cell in cells.items()
+                if (method, own) == (both, x) and (published, x, *place) in cells
+            ]
+            means = np.mean(pairs, axis=0) if pairs else (None, None)
+            row.append(Entry(" → ".join(map(number_text, means))))
+        if any(key[0] == both for key in cells):
+            rows.append(row)
+    if rows:
+        head = ["method", *(f"{x:g} labels, {METRICS[metric]}" for x, metric in product(labels, METRICS))]
+        text = (
+            'Columns scaled by minimum and maximum, as published → by the mean of that and ranks (scale="both"): means '
+            "over tables and seeds. Elsewhere on this page, names that end in (both) have the latter."
+        )
+        yield Grid(head, rows, text)
 
 
 def _self_checks(results: Results, published: pl.DataFrame) -> Iterator[str]:

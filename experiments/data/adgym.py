@@ -77,7 +77,8 @@ def task(name: str, seed: int, n_labels: int, home: str | Path | None = None) ->
         raise ValueError(f"{name} has {len(anomalies)} anomalies among its training rows, not {n_labels}")
     labels = np.zeros(len(training), dtype=np.int64)
     labels[generator.choice(anomalies, n_labels, replace=False)] = 1
-    return ArrayTask(X[training], labels, X[test], y[test], (1,), ("normal", "anomaly"))
+    names = ("normal", "anomaly")
+    return ArrayTask(X[training], labels, X[test], y[test], (1,), names, true_classes=y[training])
 
 
 def published(home: str | Path | None = None) -> pl.DataFrame:

@@ -6,9 +6,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ArrayTask", "fingerprint"]
+from dplan.datasets import Task
+from dplan.datasets.splits import Stream
 
-Floats = NDArray[np.float64]
+__all__ = ["ArrayTask", "fingerprint", "thinned"]
+
+# One stream per kind of draw.
+_UNLABELLED, _TESTED = range(50, 52)
+
 Classes = NDArray[np.int64]
 
 
@@ -30,15 +35,18 @@ class ArrayTask:
         Names by class number.
     notes : tuple of str
         Whatever differs from what was requested, one sentence each.
+    true_classes : ndarray of int
+        Class numbers of the training rows, labelled or not.
     """
 
-    X: Floats = field(repr=False)
+    X: NDArray[np.floating] = field(repr=False)
     y: Classes = field(repr=False)
-    X_test: Floats = field(repr=False)
+    X_test: NDArray[np.floating] = field(repr=False)
     y_test: Classes = field(repr=False)
     known: tuple[int, ...]
     classes: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    true_classes: Classes = field(repr=False, kw_only=True)
 
     n_synthetic = 0
 
@@ -51,6 +59,37 @@ class ArrayTask:
     def unknown_mask(self) -> NDArray[np.bool_]:
         """Whether a test row is an anomaly of an unknown class."""
         return (self.y_test > 0) & ~self.known_mask
+
+
+def thinned(task: Task | ArrayTask, seed: int, n_unlabelled: int, n_test: int) -> ArrayTask:
+    """Keep all labelled rows of a task, and at most some of its unlabelled rows and of its test rows.
+
+    Both are drawn at random, so that their shares of anomalies stay about the same.
+
+    Examples
+    --------
+    >>> from dplan.datasets import scenario
+    >>> small = thinned(scenario("covertype-mini/cottonwood-v1"), 0, 3_000, 4_000)
+    >>> small.X.shape, (small.y > 0).sum(), small.X_test.shape, (small.true_classes > 0).sum() > 60
+    ((3060, 54), np.int64(60), (4000, 54), np.True_)
+    """
+    labelled, unlabelled = np.flatnonzero(task.y), np.flatnonzero(task.y == 0)
+    kept = np.concatenate([labelled, _some(unlabelled, n_unlabelled, Stream(seed, _UNLABELLED))])
+    tested = _some(np.arange(len(task.y_test)), n_test, Stream(seed, _TESTED))
+    return ArrayTask(
+        task.X[kept],
+        task.y[kept],
+        task.X_test[tested],
+        task.y_test[tested],
+        task.known,
+        task.classes,
+        task.notes,
+        true_classes=task.true_classes[kept],
+    )
+
+
+def _some(rows: Classes, n: int, stream: Stream) -> Classes:
+    return np.sort(stream.shuffled(rows)[:n])
 
 
 def fingerprint(*arrays: NDArray[np.generic]) -> str:

@@ -8,17 +8,32 @@
 ==========================  =====================================================================================
 """
 
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from dplan.datasets import Task, load, scenario
 from dplan.datasets.registry import CATALOG
 from experiments.configuration import data_fingerprint
 from experiments.data import adgym, keel, reviews
-from experiments.data.arrays import ArrayTask, fingerprint
+from experiments.data.arrays import ArrayTask, fingerprint, thinned
 
-__all__ = ["AnyTask", "data_version", "describe", "load_review", "load_task", "source_name"]
+__all__ = [
+    "COLLECTIONS",
+    "AnyTask",
+    "collection_of",
+    "data_version",
+    "describe",
+    "load_review",
+    "load_task",
+    "load_thinned",
+    "source_name",
+]
 
 AnyTask = Task | ArrayTask
+_MOST_ROWS = 3_000, 5_000  # unlabelled and test rows, where a cell fits many times
+COLLECTIONS = {"adgym": "ADGym", "paper": "the paper's", "keel": "KEEL", "embedded": "embedded"}
 # Increased by hand when the same file and seed give different rows.
 _VERSIONS = {"adgym": 1, "keel": 1, "discovery": 1}
 
@@ -35,6 +50,20 @@ def source_name(id: str) -> str:
     return first if first in CATALOG else id.removesuffix("-v1")
 
 
+def collection_of(id: str) -> str:
+    """Return the collection that a scenario belongs to, one of `COLLECTIONS`.
+
+    Examples
+    --------
+    >>> collection_of("unsw_nb15/dos-v1"), collection_of("keel/letter-v1")
+    ('paper', 'keel')
+    """
+    first = id.split("/")[0]
+    if first in CATALOG:
+        return "paper" if CATALOG[first].page else "embedded"
+    return first
+
+
 def data_version(id: str) -> int:
     """Return the version of the rule that draws the rows of a scenario."""
     first = id.split("/")[0]
@@ -42,7 +71,7 @@ def data_version(id: str) -> int:
 
 
 def load_task(id: str, seed: int, protocol: str, labels: int | None, home: Path | None) -> AnyTask:
-    """Return the task of a scenario; `labels` is the number of labelled rows, if the suite sets it."""
+    """Return the task of a scenario; `labels` is the number of labelled rows, if the suite sets it, and may be 0."""
     collection, _, name = source_name(id).partition("/")
     if collection == "adgym":
         assert labels is not None
@@ -50,8 +79,14 @@ def load_task(id: str, seed: int, protocol: str, labels: int | None, home: Path 
     if collection == "keel":
         assert labels is not None
         return keel.task(name, seed, labels)
-    count = {} if labels is None else {"n_labelled": labels}
-    return scenario(id, seed=seed, protocol=protocol, dataset=load(collection, home), **count)  # type: ignore[arg-type]
+    count = {} if labels is None else {"n_labelled": max(labels, 1)}
+    task = scenario(id, seed=seed, protocol=protocol, dataset=load(collection, home), **count)  # type: ignore[arg-type]
+    return replace(task, y=np.zeros_like(task.y)) if labels == 0 else task
+
+
+def load_thinned(id: str, seed: int, protocol: str, labels: int | None, home: Path | None) -> ArrayTask:
+    """Return the task of a scenario with at most 3,000 unlabelled rows and 5,000 test rows."""
+    return thinned(load_task(id, seed, protocol, labels, home), seed, *_MOST_ROWS)
 
 
 def load_review(id: str, seed: int, home: Path | None) -> reviews.ReviewTable:

@@ -45,22 +45,34 @@ def discovery_chapter(results: Results) -> Iterator[Block]:
         "isolation forest goes on until the first anomaly is found. Of the paper's data sets, at most 10,000 rows "
         "with 2 % anomalies of one class are drawn for each seed."
     )
-    if any(cell["method"] == OURS and cell.get("review_version", 1) < review_version(OURS) for cell in cells):
-        yield Paragraph(
-            "The results of DPLANEnsemble here are of a loop that, like that of the other methods, takes the highest "
-            "scores. Since then, the experiment runs the session of the review page itself, which also spreads "
-            "batches, lets near duplicates of finds come next, and explores; these results have not been measured "
-            "again yet."
-        )
-    else:
-        yield Paragraph(
-            "DPLANEnsemble is measured on the session of the review page, which chooses the rows."
-        )
-    for per_refit in sorted({cell["x"] for cell in cells}, reverse=True):
-        own = [cell for cell in cells if cell["x"] == per_refit]
-        yield Heading(f"{per_refit:g} verdict{'s' * (per_refit != 1)} per refit", 3)
+    yield Paragraph(
+        "DPLANEnsemble is measured on the session of the review page, which chooses the rows: it also spreads batches, "
+        "lets near duplicates of finds come next, and explores."
+    )
+    lengths = {(cell["x"], _length(cell)) for cell in cells}
+    for per_refit, length in sorted(lengths, reverse=True):
+        own = [cell for cell in cells if (cell["x"], _length(cell)) == (per_refit, length)]
+        yield Heading(f"{per_refit:g} verdict{'s' * (per_refit != 1)} per refit, {length} verdicts", 3)
         yield Paragraph(f"{_seeds(own)}; bands are ± one standard deviation.")
+        ours = [cell for cell in own if cell["method"] == OURS]
+        if any(_is_old(cell) for cell in ours):
+            yield Paragraph(
+                f"These are results of version {max(cell['version'] for cell in ours)} of DPLANEnsemble and of a loop "
+                "that, like that of the other methods, takes the highest scores; they have not been measured again yet."
+            )
+        elif ours:
+            yield Paragraph(f"DPLANEnsemble is of version {max(cell['version'] for cell in ours)}.")
         yield from _chapter(own)
+
+
+def _length(cell: Cell) -> int:
+    """Return the number of verdicts that a review was meant to have."""
+    return int(cell.get("changed", {}).get("n_verdicts", CHECKPOINTS[-1]))
+
+
+def _is_old(cell: Cell) -> bool:
+    """Tell whether a cell is of an earlier way to choose rows."""
+    return bool(cell.get("review_version", 1) < review_version(OURS))
 
 
 def _seeds(cells: Sequence[Cell]) -> str:
@@ -210,7 +222,9 @@ def draw(results: Results, path: str) -> None:
     from matplotlib.figure import Figure as Picture
 
     steps = np.arange(101)
-    cells = [cell for cell in results.select("discovery") if cell["x"] == 10]
+    cells = [
+        cell for cell in results.select("discovery") if cell["x"] == 10 and _length(cell) == CHECKPOINTS[-1]
+    ]
     paper = [cell for cell in cells if cell["scenario"].split("/")[0] not in ("discovery", "covertype-mini")]
     charts = {name: [cell for cell in cells if cell["dataset"] == name] for name in _DRAWN_TABLES}
     if paper:

@@ -9,7 +9,7 @@ was measured is in `experiments/results/ensemble-members`. The weights of the ki
 this is a study and no test; the paper's seeds 0 to 9 were not looked at.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -20,7 +20,8 @@ from threadpoolctl import threadpool_limits
 
 import dplan
 from dplan.datasets.registry import scenarios
-from dplan.detectors.ensemble.members import EXPLORERS, shares_of_kinds
+from dplan.detectors.ensemble.combining import EXPLORERS, STRAIGHT, Bends, combined
+from dplan.detectors.ensemble.fitted import kind_names
 from experiments.data import adgym, keel
 from experiments.data.sources import load_task
 from experiments.ensemble.measuring import RESULTS, Arms, Place, areas, main, measured
@@ -65,9 +66,8 @@ def arms(place: Place) -> Arms:
             once = dplan.DPLANEnsemble(random_state=seed).fit(task.X, task.y)
         with patch("dplan.detectors.ensemble.members.column_quantiles", lambda rows: rows[:0]):
             unranked = dplan.DPLANEnsemble(random_state=seed).fit(task.X, task.y)
-    trust = float(detector.member_weights_[-2:].sum()) / detector.exploration
     found = [
-        *mixtures(members, place["labels"], trust, detector.exploration),
+        *mixtures(members, kind_names(detector._fitted()), detector.member_weights_, Bends(*detector.bends_)),
         ("without a first round of trees", once.anomaly_score(task.X_test)),
         ("neighbours without ranks", unranked.anomaly_score(task.X_test)),
     ]
@@ -75,41 +75,33 @@ def arms(place: Place) -> Arms:
 
 
 def mixtures(
-    members: Scores, n_labels: int, trust: float, exploration: float
+    members: Scores, names: Sequence[str], weights: Scores, bends: Bends
 ) -> Iterator[tuple[str, Scores]]:
     """Yield the scores of the ensemble as it is, without each kind of member, and of each kind alone."""
-    shares = shares_of_kinds(n_labels)
-    n_networks = 2 * dplan.DPLANEnsemble().n_agents
-    networks, trees = members[:, :n_networks], members[:, n_networks:-2]
-    boosted = np.arange(trees.shape[1]) % 3 == 0  # one boosted agent, then two of randomised trees, and so on
-    kinds = dict(
-        zip(shares, (networks[:, ::2], networks[:, 1::2], trees[:, boosted], trees[:, ~boosted]), strict=True)
-    )
-    mean = {kind: own.mean(axis=1) for kind, own in kinds.items()}
-    explored = members[:, -2:] @ np.array(list(EXPLORERS.values()))
+    kinds = np.array(names)
+    agents, exploring = weights[: -len(EXPLORERS)], weights[-len(EXPLORERS) :]
 
-    def agents(*without: str) -> Scores:
-        kept = {kind: weight for kind, weight in shares.items() if kind not in without}
-        total: Scores = sum((weight * mean[kind] for kind, weight in kept.items()), np.zeros(()))
-        return total / sum(kept.values())
+    def score(agents: Scores, exploring: Scores, bends: Bends = bends) -> Scores:
+        total = max(float(agents.sum()), 1e-9)
+        return combined(members.T, np.concatenate([agents / total, exploring]), bends)
 
-    yield "as it is", agents() + exploration * trust * explored
-    for kind in shares:
-        yield f"without {kind}", agents(kind) + exploration * trust * explored
-        yield f"{kind} alone", mean[kind]
-    yield "without networks", agents("slow", "fast") + exploration * trust * explored
+    yield "as it is", score(agents, exploring)
+    for kind in dict.fromkeys(names[: len(agents)]):
+        own = kinds[: len(agents)] == kind
+        yield f"without {kind}", score(np.where(own, 0.0, agents), exploring)
+        yield f"{kind} alone", members[:, : len(agents)][:, own].mean(axis=1)
+    first = np.array([kind not in names[:place] for place, kind in enumerate(names[: len(agents)])])
+    counts = np.array([names.count(kind) for kind in names[: len(agents)]])
+    yield "one agent of each kind", score(agents * first * counts, exploring)
+    yield "without explorers", score(agents, 0 * exploring)
+    yield "explorers alone", members[:, -len(EXPLORERS) :] @ np.array(list(EXPLORERS.values()))
+    yield "explorers twice as heavy", score(agents, 2 * exploring)
+    yield "a plain sum", score(agents, exploring, STRAIGHT)
+    yield "low scores of agents count in full", score(agents, exploring, bends._replace(slope=1.0))
     yield (
-        "one agent of each kind",
-        sum(shares[kind] * own[:, 0] for kind, own in kinds.items()) + (exploration * trust * explored),
+        "neighbours without a limit",
+        score(agents, exploring, bends._replace(neighbours=STRAIGHT.neighbours)),
     )
-    yield "without explorers", agents()
-    yield "explorers alone", explored
-    forest = members[:, -2:] @ np.array([5 / 6, 1 / 6])
-    yield "isolation forest with a sixth of the explorers' weight", agents() + exploration * trust * forest
-    yield "explorers trusted everywhere", agents() + exploration * explored
-    yield "explorers twice as heavy", agents() + 2 * exploration * trust * explored
-    one_sided = sum(weight * np.logaddexp(0, 2 * mean[kind]) / 2 for kind, weight in shares.items())
-    yield "one-sided agents", one_sided + exploration * trust * explored
 
 
 def lines(folder: Path = RECORDS) -> Iterator[str]:

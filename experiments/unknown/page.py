@@ -7,15 +7,18 @@ import numpy as np
 from dplan._html.blocks import Block, Entry, Grid, Heading, Items, Paragraph
 from experiments.charts import METRICS, number_text
 from experiments.data.sources import source_name
-from experiments.fields import Field, curves, diagrams, headline, method_grid
-from experiments.paper.tables import averages
+from experiments.fields import Field, Metrics, curves, diagrams, headline, method_grid
 from experiments.results import Results
 
 __all__ = ["unknown_chapter"]
 
 _SUITE = "unknown"
-_UNKNOWN = {f"{metric}_unknown": f"{title}, unknown classes" for metric, title in METRICS.items()}
-_GROUPS = {"": "all", "_known": "known", "_unknown": "unknown"}
+# The unknown classes are what the suite is about; the others show the price that is paid for them.
+_QUESTIONS: dict[str, Metrics] = {
+    name: {f"{metric}{suffix}": f"{title}, {name}" for metric, title in METRICS.items()}
+    for suffix, name in (("_unknown", "unknown classes"), ("_known", "known class"), ("", "all anomalies"))
+}
+_EVERYTHING = {metric: title for metrics in _QUESTIONS.values() for metric, title in metrics.items()}
 
 
 def unknown_chapter(results: Results) -> Iterator[Block]:
@@ -25,40 +28,31 @@ def unknown_chapter(results: Results) -> Iterator[Block]:
     order = {family: place for place, family in enumerate(dict.fromkeys(families.values()))}
     fields = {
         x: Field.of(
-            results, _SUITE, x, _UNKNOWN, order={name: order[family] for name, family in families.items()}
+            results, _SUITE, x, _EVERYTHING, order={name: order[family] for name, family in families.items()}
         )
         for x in sorted({cell["x"] for cell in cells})
     }
     seeds = sorted({cell["seed"] for cell in cells})
     yield Paragraph(
         f"{len(families)} tables, seeds {seeds[0]} to {seeds[-1]}. The labelled anomalies are of one class; anomalies "
-        "of the other classes are hidden among the unlabelled rows and in the test rows. Each group of anomalies is "
-        "ranked against the normal test rows alone. Explorers is the unsupervised part of DPLANEnsemble; it and "
-        "IForest see no labels."
+        "of the other classes are hidden among the unlabelled rows and in the test rows. There are three questions: "
+        "how anomalies of unknown classes, of the known class, and all together rank among the normal test rows alone. "
+        "Explorers is the unsupervised part of DPLANEnsemble; it and IForest see no labels."
     )
-    yield Items([f"{x:g} labels, {headline(field, _UNKNOWN)}" for x, field in fields.items()])
-    yield from curves(fields, _UNKNOWN, "labels")
-    for x, field in fields.items():
-        yield Heading(f"{x:g} labels", 3)
-        columns = {
-            f"{title} {group}": {
-                key: spread
-                for key, spread in results.groups(_SUITE, "resampled", metric + suffix).items()
-                if key[1] == x
-            }
-            for metric, title in METRICS.items()
-            for suffix, group in _GROUPS.items()
-        }
-        yield averages(
-            field.ours, columns, "All anomalies, those of the known class, and those of unknown classes."
-        )
-        yield method_grid(field, _UNKNOWN)
-        yield from diagrams(field, _UNKNOWN)
-        yield _families(field, families)
+    for name, metrics in _QUESTIONS.items():
+        yield Heading(name.capitalize(), 3)
+        yield Items([f"{x:g} labels, {headline(field, metrics)}" for x, field in fields.items()])
+        yield from curves(fields, metrics, "labels")
+        for x, field in fields.items():
+            yield Heading(f"{name.capitalize()}, {x:g} labels", 4)
+            yield method_grid(field, metrics)
+            if name == "unknown classes":
+                yield from diagrams(field, metrics)
+            yield _families(field, families, name)
 
 
-def _families(field: Field, families: Mapping[str, str]) -> Grid:
-    """Show the means on unknown classes by the origin of the tables."""
+def _families(field: Field, families: Mapping[str, str], question: str) -> Grid:
+    """Show the means by the origin of the tables."""
     chosen = {
         family: [families[name] == family for name in field.tables]
         for family in dict.fromkeys(families[name] for name in field.tables)
@@ -66,9 +60,9 @@ def _families(field: Field, families: Mapping[str, str]) -> Grid:
     rows = []
     for i, method in enumerate(field.ours):
         means = [
-            [float(np.nanmean(field.areas[metric][mask, i])) for metric in _UNKNOWN]
+            [float(np.nanmean(field.areas[metric][mask, i])) for metric in _QUESTIONS[question]]
             for mask in chosen.values()
         ]
         rows.append([Entry(method), *(Entry(" / ".join(map(number_text, pair))) for pair in means)])
-    head = ["unknown classes", *(f"{name} ({sum(mask)})" for name, mask in chosen.items())]
+    head = [question, *(f"{name} ({sum(mask)})" for name, mask in chosen.items())]
     return Grid(head, rows, "AUC-PR / AUC-ROC by the origin of the tables, with their number.")

@@ -1,0 +1,1 @@
+"""How well kinds of alerts agree with true classes, and how well rules describe them, beside other methods."""
