@@ -2,8 +2,20 @@
 
 import sys
 
-from benchmarks import agent, data, ensemble, review, rivals, runner, serving, startup, tables, verdicts
+from benchmarks import (
+    agent,
+    data,
+    ensemble,
+    kinds,
+    review,
+    rivals,
+    runner,
+    serving,
+    startup,
+    tables,
+    verdicts,
+)
 
-PARTS = (startup, agent, ensemble, verdicts, rivals, data, runner, tables, serving, review)
+PARTS = (startup, agent, ensemble, verdicts, kinds, rivals, data, runner, tables, serving, review)
 results = [part.run() for part in PARTS]
 sys.exit(0 if all(results) else 1)

@@ -14,9 +14,9 @@ from sklearn.ensemble import IsolationForest
 from benchmarks.bars import Bar, interleaved, seconds, show
 from dplan import DPLAN
 from dplan._kernels.forest import grow, isolation_scores, new_forest
-from dplan._kernels.perceptron import Floats
 from dplan._kernels.scaling import arrange, column_scale
 from dplan._kernels.threads import single_threaded_blas
+from dplan.arrays import Float32s
 
 # Of DPLAN as published, and of an agent that draws rows uniformly, as in the ensemble; with their bars.
 UNIFORM_SHAPES = {
@@ -43,7 +43,7 @@ def run() -> bool:
     return show("DPLAN, one BLAS thread", bars)
 
 
-def make_table(n_rows: int, n_columns: int) -> tuple[Floats, NDArray[np.int64]]:
+def make_table(n_rows: int, n_columns: int) -> tuple[Float32s, NDArray[np.int64]]:
     rng = np.random.default_rng(0)
     X = rng.random((n_rows, n_columns), dtype=np.float32)
     y = np.zeros(n_rows, dtype=np.int64)
@@ -56,7 +56,7 @@ def fit(X: NDArray[np.floating], y: NDArray[np.int64], sampler: str = "proximity
     DPLAN(random_state=0, sampler=sampler).fit(X, y)
 
 
-def floor(X: Floats) -> None:
+def floor(X: Float32s) -> None:
     """Do the products of a default fit and nothing else: 5,000 windows and 10,000 gradient steps."""
     rng = np.random.default_rng(0)
     weights = rng.random((X.shape[1], 20), dtype=np.float32)
@@ -67,7 +67,7 @@ def floor(X: Floats) -> None:
     learning_floor(X)
 
 
-def learning_floor(X: Floats) -> None:
+def learning_floor(X: Float32s) -> None:
     """Do the products of 10,000 gradient steps: online and target network forwards, and the gradient."""
     rng = np.random.default_rng(0)
     n_columns = X.shape[1]
@@ -82,7 +82,7 @@ def learning_floor(X: Floats) -> None:
             np.dot(batch.T, deltas, gradient)
 
 
-def uniform_floor(X: Floats) -> None:
+def uniform_floor(X: Float32s) -> None:
     """Do the products of an agent that draws rows uniformly: gradient steps, and ψ of what its five forests see.
 
     Not counted: products of single rows (acting, the value of what follows, ψ of a row that is rewarded), those of the
@@ -125,9 +125,9 @@ def growth_with_the_data() -> Bar:
     """Compare ten times the rows, apart from copying (scanning, scaling and shuffling) the input once."""
     small, large = make_table(75_000, 196), make_table(750_000, 196)
 
-    def copy(X: Floats) -> None:
+    def copy(X: Float32s) -> None:
         np.isfinite(X.sum())
-        arrange(X, np.random.default_rng(0).permutation(len(X)), *column_scale(X))
+        arrange(X, np.random.default_rng(0).permutation(len(X)), column_scale(X))
 
     # Each size by itself: memory that was given back to the system meanwhile is slow to get again.
     small_fit, small_copy = interleaved([lambda: fit(*small), lambda: copy(small[0])], 5)

@@ -19,7 +19,8 @@ from benchmarks.bars import Bar, interleaved, show
 from dplan.columns.preparer import TablePreparer
 from dplan.datasets.loading import from_source
 from dplan.datasets.registry import source_of
-from dplan.tables.input import Input, read_table
+from dplan.tables.input import Input
+from dplan.tables.reading import read_table
 
 BAR = 3.0
 CSV_BAR = 4.0

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.agent import make_table, uniform_floor
 from benchmarks.bars import Bar, interleaved, show
 from dplan import BoostedBaseline, DPLANEnsemble
-from dplan._kernels.perceptron import Floats
+from dplan.arrays import Float32s
 
 ROUNDS = 3
 SHAPES = ((75_000, 196), (5_700, 561), (230_000, 54), (5_400, 21), (1_376, 1_555))
@@ -37,11 +37,11 @@ def run() -> bool:
     return show("DPLANEnsemble", bars)
 
 
-def fit_ensemble(X: Floats, y: NDArray[np.int64], n_jobs: int = -1) -> None:
+def fit_ensemble(X: Float32s, y: NDArray[np.int64], n_jobs: int = -1) -> None:
     DPLANEnsemble(n_jobs=n_jobs, random_state=0).fit(X, y)
 
 
-def floor(X: Floats, y: NDArray[np.int64]) -> None:
+def floor(X: Float32s, y: NDArray[np.int64]) -> None:
     """Do the products of the network agents, and let scikit-learn grow the tree agents' trees, on one core."""
     for _ in range(2 * N_AGENTS):  # slow ones and fast ones
         uniform_floor(X[:20_060])
@@ -65,7 +65,7 @@ def floor(X: Floats, y: NDArray[np.int64]) -> None:
         )
 
 
-def fitting(X: Floats, y: NDArray[np.int64]) -> list[Bar]:
+def fitting(X: Float32s, y: NDArray[np.int64]) -> list[Bar]:
     fit_ensemble(X[:3_000], y[:3_000])  # compile, or load what was compiled before
     cores = os.cpu_count() or 1
     name = f"fit {len(X):,}×{X.shape[1]} / floor"
@@ -84,7 +84,7 @@ def fitting(X: Floats, y: NDArray[np.int64]) -> list[Bar]:
     ]
 
 
-def against_trees(X: Floats, y: NDArray[np.int64]) -> Bar:
+def against_trees(X: Float32s, y: NDArray[np.int64]) -> Bar:
     trees, whole = interleaved(
         [lambda: BoostedBaseline(random_state=0).fit(X, y), partial(fit_ensemble, X, y)], ROUNDS
     )
@@ -92,7 +92,7 @@ def against_trees(X: Floats, y: NDArray[np.int64]) -> Bar:
     return Bar(f"fit {len(X):,}×{X.shape[1]} / BoostedBaseline's", whole / trees, detail, at_most=2.5)
 
 
-def scoring(X: Floats, y: NDArray[np.int64]) -> Bar:
+def scoring(X: Float32s, y: NDArray[np.int64]) -> Bar:
     """Compare with what people have: scikit-learn's isolation forest, all cores as well."""
     ensemble = DPLANEnsemble(n_jobs=-1, random_state=0).fit(X, y)
     forest = IsolationForest(random_state=0, n_jobs=-1).fit(X)

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 import dplan
 from benchmarks.agent import make_table
 from benchmarks.bars import Bar, seconds, show
-from dplan._kernels.perceptron import Floats
 from dplan._kernels.threads import single_threaded_blas
+from dplan.arrays import Float32s
 
 ROUNDS = 7
 UNITS = 20
@@ -60,11 +60,11 @@ def run() -> bool:
     return show("The competitors, 75,000×196, one thread", bars)
 
 
-def fit(name: str, X: Floats, y: NDArray[np.int64], **parameters: Any) -> Any:
+def fit(name: str, X: Float32s, y: NDArray[np.int64], **parameters: Any) -> Any:
     return getattr(dplan, name)(random_state=0, **parameters).fit(X, y)
 
 
-def products(X: Floats, work: Work) -> None:
+def products(X: Float32s, work: Work) -> None:
     """Do the products of a fit and nothing else."""
     rng = np.random.default_rng(0)
     batch, deltas = X[: work.rows].copy(), rng.random((work.rows, UNITS), dtype=np.float32)
@@ -84,7 +84,7 @@ def products(X: Floats, work: Work) -> None:
             score_products(X, work)
 
 
-def score_products(X: Floats, work: Work) -> None:
+def score_products(X: Float32s, work: Work) -> None:
     first = np.full((X.shape[1], UNITS), 0.1, dtype=np.float32)
     second = np.full((UNITS, work.outputs), 0.1, dtype=np.float32)
     with single_threaded_blas():
@@ -150,7 +150,7 @@ def describe(name: str, times: Times, verb: str) -> tuple[str, str]:
     return f"{verb} without {part}", f"{detail}, {part} {times.beside:.3f} s"
 
 
-def fitting(name: str, X: Floats, y: NDArray[np.int64]) -> Bar:
+def fitting(name: str, X: Float32s, y: NDArray[np.int64]) -> Bar:
     fit(name, X[:3_000], y[:3_000])  # compile, or load what was compiled before
     times = measure(name, partial(products, X, WORK[name]), partial(fit, name, X, y))
     what, detail = describe(name, times, "fit")
@@ -159,7 +159,7 @@ def fitting(name: str, X: Floats, y: NDArray[np.int64]) -> Bar:
     )
 
 
-def scoring(name: str, many: Floats, X: Floats, y: NDArray[np.int64]) -> Bar:
+def scoring(name: str, many: Float32s, X: Float32s, y: NDArray[np.int64]) -> Bar:
     detector = fit(name, X[:20_000], y[:20_000])
     times = measure(name, partial(score_products, many, WORK[name]), partial(detector.anomaly_score, many))
     what, detail = describe(name, times, "score")
@@ -167,7 +167,7 @@ def scoring(name: str, many: Floats, X: Floats, y: NDArray[np.int64]) -> Bar:
     return Bar(f"{name}: products / {what}, 1,000,000×196", figure, detail, at_least=0.6)
 
 
-def only_reported(name: str, X: Floats, y: NDArray[np.int64]) -> Bar:
+def only_reported(name: str, X: Float32s, y: NDArray[np.int64]) -> Bar:
     detector = fit(name, X[:3_000], y[:3_000])
     scoring_seconds = seconds(lambda: detector.anomaly_score(X))
     fitting_seconds = seconds(lambda: fit(name, X, y))

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -10,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from benchmarks.bars import Bar, interleaved, show
+from benchmarks.bars import Bar, interleaved, seconds, show
 
 # What numba takes to compile something fixed: a measure of how fast this machine compiles.
 COMPILE = """
@@ -21,11 +22,15 @@ for i in range(4):
 """
 NUMBA = "import numba"
 
+# The revision before commands compiled less and side by side.
+BEFORE = "cfff0f6"
+
 
 def run() -> bool:
     """Measure everything, print it, and return whether every bar holds."""
     with tempfile.TemporaryDirectory() as folder:
-        return show("Starting", [*starting(), *first_fit(Path(folder)), *commands(Path(folder))])
+        bars = [*starting(), *first_fit(Path(folder)), *commands(Path(folder)), *first_minute(Path(folder))]
+        return show("Starting", bars)
 
 
 def starting() -> list[Bar]:
@@ -93,8 +98,62 @@ def commands(folder: Path) -> list[Bar]:
     ]
 
 
-def python(*arguments: str, cache: str | None = None) -> None:
+def first_minute(folder: Path) -> list[Bar]:
+    """Compare what first commands lose to compiling with an earlier revision, and later commands with their imports.
+
+    The earlier revision is unpacked from the repository's history; without it, only later commands are measured.
+    """
+    table, new, model = (
+        str(folder / name) for name in ("forest-train.csv", "forest-new.csv", "minute.dplan")
+    )
+    options = ("-m", "dplan", "fit", table, "--label", "label", "--anomaly", "cottonwood", "--id", "plot")
+    fit = (*options, "--no-estimate", "--overwrite", "-o", model)
+    score = ("-m", "dplan", "score", new, "-m", model, "--overwrite", "-o", str(folder / "minute.csv"))
+    explain = (*score, "--budget", "50", "--explain")
+    sources = {BEFORE: _unpacked(BEFORE, folder / BEFORE), "now": None}
+    lost: dict[tuple[str, str], float] = {}
+    for revision, source in sources.items():
+        if revision == "now" or source is not None:
+            cache = str(folder / f"kernels {revision}")
+            for name, command in (("fit", fit), ("score --explain", explain)):
+                first, again = (
+                    seconds(lambda c=command, k=cache, s=source: python(*c, cache=k, source=s))  # type: ignore[misc]
+                    for _ in range(2)
+                )
+                lost[name, revision] = first - again
+    bars = []
+    for name, most in (("fit", 0.4), ("score --explain", 0.25)):
+        if (name, BEFORE) in lost:
+            ours, before = lost[name, "now"], lost[name, BEFORE]
+            detail = f"{ours:.1f} s and {before:.1f} s"
+            bars.append(
+                Bar(f"compiling for the first {name} / at {BEFORE}", ours / before, detail, at_most=most)
+            )
+    imports, scored, fitted = interleaved(
+        [lambda: python("-c", "import numpy, polars, numba"), lambda: python(*score), lambda: python(*fit)], 3
+    )
+    for name, figure, most in (("score", scored, 2.5), ("fit", fitted, 5)):
+        detail = f"{figure:.2f} s and {imports:.2f} s"
+        bars.append(
+            Bar(f"a later dplan {name} / import numpy, polars, numba", figure / imports, detail, at_most=most)
+        )
+    return bars
+
+
+def _unpacked(revision: str, folder: Path) -> str | None:
+    """Return the source folder of an earlier revision, or None if it is not in the history."""
+    archive = folder.with_suffix(".tar")
+    command = ["git", "archive", "-o", str(archive), revision, "src"]
+    if subprocess.run(command, cwd=Path(__file__).parent.parent, capture_output=True).returncode != 0:
+        return None
+    shutil.unpack_archive(archive, folder)
+    return str(folder / "src")
+
+
+def python(*arguments: str, cache: str | None = None, source: str | None = None) -> None:
     environment = {**os.environ, **({"NUMBA_CACHE_DIR": cache} if cache else {})}
+    if source is not None:
+        environment["PYTHONPATH"] = source
     subprocess.run([sys.executable, *arguments], env=environment, check=True, capture_output=True)
 
 
