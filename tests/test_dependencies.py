@@ -17,12 +17,25 @@ DISTRIBUTIONS = {
     "prometheus_client": "prometheus-client",
     "backports": "backports.zstd",
 }  # named otherwise than their module
-OURS = {"dplan", "tests", "benchmarks", "experiments", "constraints", "stable_baselines"}
+OURS = {"dplan", "tests", "benchmarks", "experiments", "constraints", "docs", "stable_baselines", "_site"}
 NEW_IN_PYTHON = {"compression"}  # from 3.14 on
 COMMANDS = {"ruff", "mypy", "pytest-xdist"}  # used by the Makefile, imported nowhere
-APART = {"spark", "mlflow", "integrations"}  # extras that are installed in an environment of their own
-OUTSIDE = {"dev", "experiments", "integrations"}  # extras that the installed package does not use
+# Extras that are installed in an environment of their own, with its constraints.
+APART = {**dict.fromkeys(("spark", "mlflow", "integrations"), "integrations.txt"), "docs": "docs.txt"}
+OUTSIDE = {
+    "dev",
+    "docs",
+    "experiments",
+    "mutants",
+    "integrations",
+}  # extras that the installed package does not use
 FOR_AN_EXAMPLE = {"torch", "stable-baselines3"}  # not in an extra; the example's test is skipped without them
+BY_HAND = {
+    "iguanas",
+    "imodels",
+    "pysubgroup",
+    "wittgenstein",
+}  # rivals of experiments/kinds, which need older libraries
 
 
 def imported(folder: str) -> set[str]:
@@ -65,8 +78,8 @@ def test_the_package_declares_exactly_what_it_imports():
 def test_development_declares_exactly_what_else_is_imported():
     everywhere = set.union(*map(imported, ("tests", "benchmarks", "examples", "experiments", "constraints")))
     apart = names("integrations")
-    needed = names("dev", "experiments") - imported("src") - COMMANDS - apart
-    assert everywhere - imported("src") - FOR_AN_EXAMPLE - apart == needed
+    needed = names("dev", "experiments", "mutants") - imported("src") - COMMANDS - apart
+    assert everywhere - imported("src") - FOR_AN_EXAMPLE - BY_HAND - apart == needed
     assert apart <= everywhere
 
 
@@ -81,14 +94,14 @@ def test_the_lowest_versions_are_those_in_pyproject():
 
 
 def test_ci_pins_every_requirement_to_a_version_that_is_allowed():
-    found = {file: pins(file) for file in ("ci.txt", "integrations.txt")}
+    found = {file: pins(file) for file in ("ci.txt", "integrations.txt", "docs.txt")}
     for extra, requirement in ((extra, r) for extra, group in declared().items() for r in group):
-        file = "integrations.txt" if extra in APART else "ci.txt"
+        file = APART.get(extra, "ci.txt")
         (pin,) = found[file][canonicalize_name(requirement.name)].specifier
         assert requirement.specifier.contains(pin.version), "run  python constraints/write.py ci"
 
 
-@pytest.mark.parametrize("file", ["ci.txt", "integrations.txt", "lowest.txt"])
+@pytest.mark.parametrize("file", ["ci.txt", "docs.txt", "integrations.txt", "lowest.txt"])
 def test_constraints_hold_on_any_machine(file):
     for name, pin in pins(file).items():
         (specifier,) = pin.specifier

@@ -36,6 +36,9 @@ IDEAS = {
     "what identifies a row": Idea(("tables.row_keys",), r"\bblake2b\b"),
     "the scores of a model": Idea(("tables.model",), r"\.detector\.anomaly_score\("),
     "which scores are alerts": Idea(("tables.model",), r"[<>]=? \(?[\w.]*threshold\b"),
+    "the order of rows": Idea(("arrays",), r"argsort\(-"),
+    "how a table is read": Idea(("tables", "cli._options"), r"\b(encoding|sheet|sql): "),
+    "what types of columns are called": Idea(("columns",), r"'(category|duration|filled)'"),
     "whether a file has changed": Idea(("persistence.atomic",), r"\bst_mtime_ns\b"),
 }
 

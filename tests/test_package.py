@@ -22,6 +22,23 @@ def test_every_public_name_is_there():
         _ = dplan.nothing
 
 
+def test_star_imports_and_help_need_no_extra():
+    extras = [
+        "gymnasium",
+        "matplotlib",
+        "onnx",
+        "pooch",
+        "starlette",
+        "uvicorn",
+        "fastexcel",
+        "xlsxwriter",
+        "duckdb",
+    ]
+    missing = f"import sys; sys.modules.update(dict.fromkeys({[*extras, 'pandas', 'pyarrow']}))"
+    assert "DPLANEnsemble" in python(f"{missing}; from dplan import *; print(DPLANEnsemble)")
+    assert "DPLANEnsemble" in python(f"{missing}; import dplan; help(dplan)")
+
+
 @pytest.mark.parametrize("statement", ["import dplan", "import dplan.cli.main", "import dplan.datasets"])
 def test_importing_loads_nothing_heavy(statement):
     loaded = json.loads(python(f"import sys, json; {statement}; print(json.dumps(sorted(sys.modules)))"))

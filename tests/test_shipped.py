@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import dplan
-from tests.test_import_graph import GRAPH, MODULES, module_of
+from tests.test_import_graph import DOORS, GRAPH, MODULES, module_of
 
 PACKAGE = Path(dplan.__file__).parent
 PROJECT = PACKAGE.parents[1]
@@ -33,6 +33,7 @@ def test_every_module_is_reached_by_a_public_name_or_a_command():
     # Besides what the front door names: integrations, the algorithm to read, and the process of a review.
     waiting = ["", "__main__", "spark", "mlflow", "agent.reference", "review.worker"]
     waiting += [name for name in MODULES if name.startswith("cli.")]  # loaded by the name of the command
+    waiting += sorted(set().union(*DOORS.values()))
     reached: set[str] = set()
     while waiting:
         name = waiting.pop()

@@ -95,8 +95,8 @@ def test_rows_of_several_files_have_the_file_and_the_row_in_it(model_path, table
     assert found["payment"].to_list() == table["payment"].to_list()
     score(model_path, f"{tmp_path}/parts/*.csv", tmp_path / "scored")
     names = sorted(path.name for path in (tmp_path / "scored").iterdir())
-    assert names == ["0.parquet", "1.parquet", "2.parquet"]
-    assert pl.read_parquet(tmp_path / "scored" / "2.parquet")["row"].to_list() == [*range(1, 1001)]
+    assert names == ["0.csv", "1.csv", "2.csv"]
+    assert pl.read_csv(tmp_path / "scored" / "2.csv")["row"].to_list() == [*range(1, 1001)]
 
 
 def test_an_existing_file_is_replaced_only_on_request(model_path, table, tmp_path):
@@ -132,7 +132,7 @@ def test_a_table_without_rows_gives_none(name, content, model_path, table, tmp_p
     assert "Scored 0 rows" in done.stderr
     assert "Warning" not in done.stderr
     expected = "row,score" if name == "t.jsonl" else "row,payment,score"
-    assert (tmp_path / "out.csv").read_text() == f"{expected},percentile,alert,reasons\n"
+    assert (tmp_path / "out.csv").read_text("utf-8-sig") == f"{expected},percentile,alert,reasons\n"
 
 
 @pytest.fixture
@@ -309,6 +309,20 @@ def test_folders_are_read_by_every_command(table, model_path, tmp_path):
         assert done.exit_code == 0, done.output
     done = fit_quick(folder, folder / "m.dplan")
     assert "inside the input folder" in done.stderr
+
+
+def test_fitting_and_updating_again_gives_the_same_bytes(table, model_path, tmp_path):
+    table.write_csv(tmp_path / "t.csv")
+    for name in ("one", "two"):
+        fitted, updated = tmp_path / f"{name}.dplan", tmp_path / f"{name}-updated.dplan"
+        assert fit_quick(tmp_path / "t.csv", fitted).exit_code == 0
+        done = run(
+            "update", model_path, tmp_path / "t.csv", "--anomaly", "fraud", "-o", updated, "--no-estimate"
+        )
+        assert done.exit_code == 0, done.output
+    for suffix in ("", "-updated"):
+        one, two = (tmp_path / f"{name}{suffix}.dplan" for name in ("one", "two"))
+        assert one.read_bytes() == two.read_bytes()
 
 
 def test_fit_samples_a_large_table(table, tmp_path):

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from dplan import DPLAN, DevNet, DPLANEnsemble, LogisticBaseline
+from dplan._kernels.compiling import Compiling
 from dplan.cli import _terminal
 from dplan.cli.main import main
 from dplan.persistence.claim import claimed
@@ -76,8 +77,8 @@ def test_from_a_csv_to_a_ranked_list_with_reasons(csv, tmp_path):
     done = run("inspect", tmp_path / "m.dplan")
     for said in (
         "DPLANEnsemble",
-        "tree agents 0.",
-        "nearest neighbours 0.3",
+        "randomised trees 0.",
+        "nearest neighbours 0.",
         "isolation forest 0.0",
         "country: 4 levels: DE, FR, PL, XX",
         "n_steps=2000",
@@ -306,7 +307,9 @@ def test_ctrl_c_leaves_nothing_half_written(stage, csv, tmp_path):
 
 def test_a_bar_that_does_not_move_says_why(monkeypatch, capfd):
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
-    monkeypatch.setattr(_terminal, "_COMPILING_SECONDS", 0)
+    own = Compiling(lambda message: None)
+    monkeypatch.setattr(_terminal, "compiling", own)
+    own.begin()
     detector = DPLAN()
     with _terminal.training_progress(detector) as stage:
         stage("training")

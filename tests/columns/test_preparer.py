@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -89,8 +90,15 @@ def test_too_many_levels():
     assert preparer.transform(ids).shape == (300, 1)
     many = pl.DataFrame({"town": [f"t{i % 20:02}" for i in range(300)] + ["t19"] * 5})
     preparer = TablePreparer(max_levels=2).fit(many)
-    assert preparer.columns_[0].levels == ("t00", "t19")  # the most frequent, the first by name among equals
-    assert preparer.transform_with_report(many)[1].unseen == {"town": 15 * 18}
+    assert preparer.columns_[0].levels[:3] == (
+        "t19",
+        "t00",
+        "t01",
+    )  # the most frequent, the first by name of equals
+    X, report = preparer.transform_with_report(many)
+    assert preparer.get_feature_names_out().tolist() == ["town", "town=t19", "town=t00"]
+    assert X.sum(axis=0)[1:].tolist() == [20, 15]
+    assert report.unseen == {}
 
 
 def test_a_number_that_came_as_text_is_read_or_named():
@@ -332,3 +340,29 @@ def test_a_state_that_is_none_is_refused(change):
     state = TablePreparer().fit(pl.DataFrame({"a": [1, 2]})).to_state()
     with pytest.raises(ValueError, match="not a TablePreparer state"):
         TablePreparer.from_state({**state, **change})
+
+
+def test_levels_beyond_the_limit_are_not_called_new(monkeypatch):
+    rng = np.random.default_rng(0)
+    levels = np.array([f"customer {i}" for i in range(900)])
+    train, later = (pl.DataFrame({"customer": rng.choice(levels, 5_000)}) for _ in range(2))
+    preparer = TablePreparer().fit(train)
+    report = preparer.transform_with_report(later)[1]
+    new = set(later["customer"]) - set(train["customer"])
+    assert report.unseen["customer"] == later["customer"].is_in(list(new)).sum()  # exactly
+    assert report.differences() == {}
+    monkeypatch.setattr("dplan.columns.frequencies._MOST_LEVELS", 255)
+    preparer = TablePreparer().fit(train)
+    report = preparer.transform_with_report(later)[1]
+    assert report.unseen["customer"] > 0.5 * later.height  # only 255 levels are kept
+    assert report.differences() == {}
+    half = pl.Series("customer", ["new", None] * (later.height // 2))
+    found = preparer.transform_with_report(later.select(half.fill_null(later["customer"])))[1].differences()
+    assert re.fullmatch(
+        "about 2. % of values did not occur in training, beyond its 255 most frequent ones", found["customer"]
+    )
+    twice = report + report
+    assert twice.differences() == {}
+    only = later.with_columns(customer=pl.lit("new"))
+    words = "no value is among the 255 most frequent ones of training"
+    assert preparer.transform_with_report(only)[1].differences() == {"customer": words}

@@ -107,7 +107,7 @@ def test_a_bad_number_is_named_with_its_row():
         CellError, match=r"row 3, column 'a': 'twelve' is not a number, but 2 of 3 values are"
     ):
         understood(["1,5", "2", "twelve"])
-    assert understood(["1,5", "2", "twelve"], strict=False)[0] == [1.5, 2.0, None]
+    assert understood(["1,5", "2", "twelve"], problems=[])[0] == [1.5, 2.0, None]
 
 
 LOCALES = {  # decimal, thousands, group sizes from the right
@@ -419,3 +419,27 @@ def test_whatever_fit_accepts_score_accepts(tmp_path_factory, columns, form, row
     model = fit_table(own, LogisticBaseline(), estimate=False)
     found = [model.prepare(chunk()) for chunk in Input(path).chunks(rows)]
     np.testing.assert_array_equal(np.concatenate(found), model.prepare(own.features))
+
+
+def test_times_with_points():
+    found, meaning = understood(["18.00.00", "7.30.15", "19.00.00"])
+    assert (found[1], meaning.type) == (dt.time(7, 30, 15), "time")
+    found, meaning = understood(["18.05.2024", "07.30.15"], problems=[])
+    assert meaning.type != "time"
+
+
+def test_ordinals_are_not_numbers_with_units():
+    values, meaning = understood(["1st class", "2nd class", "3rd class"] * 4)
+    assert values[0] == "1st class"
+    assert meaning.sure
+    assert not understood(["1 kg", "2 lb", "3 kg"] * 4)[1].sure
+
+
+def test_a_column_with_few_rows_of_numbers_is_text_even_if_most_different_values_are_numbers():
+    texts = ["yes"] * 60 + ["no"] * 20 + [str(i) for i in range(20)]
+    values, meaning = understood(texts)
+    assert values == texts
+    assert not meaning.sure
+    assert meaning.why == "text such as 'yes'; only 20 of 100 values are numbers"
+    with pytest.raises(ValueError, match="'yes' is not a number, but 80 of 81 values are"):
+        understood([str(i) for i in range(80)] + ["yes"])

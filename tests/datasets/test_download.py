@@ -148,7 +148,7 @@ def test_what_needs_a_form_says_so_without_asking_anybody(tmp_path):
 
 def test_without_pooch_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(DownloadError, match=r"pip install 'dplan-ad\[download\]'\. To get it by hand"):
+    with pytest.raises(DownloadError, match=r"pip install pooch\. To get it by hand"):
         load("covertype", tmp_path)
 
 

@@ -92,6 +92,7 @@ def test_one_labelled_anomaly(detector):
     assert_finite_result(detector, *table(n_labelled=1))
 
 
+@pytest.mark.filterwarnings("ignore::dplan.exceptions.ManyAnomaliesWarning")
 def test_one_unlabelled_row(detector):
     assert_finite_result(detector, *table(40, n_labelled=39))
 

@@ -198,3 +198,10 @@ def test_a_learning_rate_that_is_far_too_large_raises():
     X, y = np.random.default_rng(0).random((300, 4)), np.arange(300) < 20
     with pytest.raises(ValueError, match="a lower learning rate"):
         DPLAN(n_steps=400, warmup_steps=100, learning_rate=1e30, random_state=0).fit(X, y)
+
+
+def test_partial_fit_of_an_agent_that_never_left_its_warm_up():
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    y = (np.arange(200) < 10).astype(int)
+    detector = DPLAN(n_steps=300, random_state=0).fit(X, y).partial_fit(X, y)
+    assert np.isfinite(detector.anomaly_score(X)).all()

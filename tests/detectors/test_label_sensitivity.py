@@ -48,6 +48,7 @@ def test_true_labels_beat_permuted_ones(detector, task):
     assert true >= np.mean(permuted) + 0.1, (true, permuted)
 
 
+@pytest.mark.filterwarnings("ignore::dplan.exceptions.ManyAnomaliesWarning")
 @over_all
 def test_inverted_labels_are_worse_than_chance(detector, task):
     X, _, anomalous, X_test, truth = task

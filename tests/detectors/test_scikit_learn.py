@@ -69,6 +69,7 @@ def logger():
     logger.propagate = True
 
 
+@pytest.mark.filterwarnings("ignore::dplan.exceptions.ManyAnomaliesWarning")
 @pytest.mark.parametrize("level", [None, logging.INFO, logging.WARNING])
 def test_verbose_prints_each_round_once_with_any_logging_setup(level, logger, capsys):
     stream = io.StringIO()
@@ -146,6 +147,7 @@ def test_a_grid_search_finds_the_better_setting():
     assert search.best_score_ > 0.9
 
 
+@pytest.mark.filterwarnings("ignore::dplan.exceptions.ManyAnomaliesWarning")
 @pytest.mark.parametrize(
     "make", [pd.DataFrame, pl.DataFrame, lambda columns: np.array([*columns.values()]).T]
 )

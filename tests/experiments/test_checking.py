@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import product
 
 import pytest
 from click.testing import CliRunner
@@ -31,9 +32,9 @@ def output(tmp_path_factory):
     return folder
 
 
-def test_the_suite_has_22_tables_and_three_numbers_of_labels():
+def test_the_suite_has_28_tables_and_three_numbers_of_labels():
     cells = cells_of(Plan(("unknown",), methods=("IForest",), runs=1))
-    assert len(cells) == 22 * 3
+    assert len(cells) == 28 * 3
     assert {cell.x for cell in cells} == {cell.labels for cell in cells} == {5, 15, 30}
     assert sum(cell.scenario.startswith("keel/") for cell in cells) == 3 * len(keel.NAMES)
     quick = cells_of(Plan(("unknown",), quick=True, runs=1))
@@ -77,13 +78,15 @@ def test_missing_cells_are_counted_and_no_problem(output, tmp_path):
     assert sum(checked.missing.values()) == sum(MISSING.values()) + 3
 
 
-def test_the_page_compares_unknown_classes(output, tmp_path):
+def test_the_page_answers_three_questions(output, tmp_path):
     text = write_report(output, tmp_path)[1].read_text(encoding="utf-8")
     assert "5 labels, IForest: AUC-PR, unknown classes 0." in text  # no ensemble: the first is compared
     cells = [record for record in read_journal(output) if record["kind"] == "cell"]
-    for x in (5, 30):
-        part = text.split(f"### {x} labels")[1].split("### ")[0]
-        own = [c["auc_pr_unknown"] for c in cells if (c["x"], c["method"]) == (x, "LogisticBaseline")]
-        row = next(line for line in part.splitlines() if line.startswith("| LogisticBaseline"))
-        assert row.split(" | ")[3].strip("*") == f"{sum(own) / len(own):.3f}"
+    questions = {"Unknown classes": "_unknown", "Known class": "_known", "All anomalies": ""}
+    for x, (title, suffix) in product((5, 30), questions.items()):
+        part = text.split(f"#### {title}, {x} labels")[1].split("### ")[0]
+        for column, metric in ((2, "auc_pr"), (6, "auc_roc")):
+            own = [c[metric + suffix] for c in cells if (c["x"], c["method"]) == (x, "LogisticBaseline")]
+            row = next(line for line in part.splitlines() if line.startswith("| LogisticBaseline"))
+            assert row.split(" | ")[column - 1].strip("*") == f"{sum(own) / len(own):.3f}"
         assert "covertype-mini (2)" in part

@@ -69,10 +69,35 @@ def test_the_tables_are_those_that_results_were_made_with():
         counts[name] = (*table.X.shape, len(table.names))
     assert counts["letter"] == (20_000, 16, 26)
     assert counts["page-blocks"][2] == counts["shuttle"][2] == counts["kddcup"][2] == 4
+    assert counts["vowel"] == (990, 13, 11)
+    assert counts["movement_libras"] == (360, 90, 15)
     # The same task on every machine and with every version of NumPy.
     task = keel.task("segment", 3, 15)
     assert (task.X.shape, np.bincount(task.y_test).tolist()) == ((956, 19), [397, 8, 8, 8])
     assert fingerprint(task.X, task.y, task.X_test, task.y_test) == FINGERPRINT
+
+
+@needs_tables
+@pytest.mark.parametrize(
+    ("name", "n_anomalous", "fewest_labels"),
+    [
+        ("vowel", 3, 30),
+        ("vehicle", 2, 30),
+        ("marketing", 3, 30),
+        ("led7digit", 3, 27),
+        ("movement_libras", 3, 15),
+        ("contraceptive", 2, 30),
+    ],
+)
+def test_every_seed_leaves_enough_rows_to_label_and_to_test(name, n_anomalous, fewest_labels):
+    for seed in range(12):
+        task = keel.task(name, seed, 30)
+        assert len(task.classes) == 1 + n_anomalous
+        assert fewest_labels <= (task.y > 0).sum() <= 30
+        assert bool(task.notes) == ((task.y > 0).sum() < 30)
+        assert (task.y_test == 0).sum() > 50
+        assert np.bincount(task.y_test)[1:].min() == 8 or name == "marketing"
+        assert len(task.X) > 200
 
 
 FINGERPRINT = "38f67f93c3de"

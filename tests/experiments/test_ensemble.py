@@ -108,7 +108,7 @@ def test_a_study_goes_on_where_it_stopped(tmp_path):
 def test_what_a_sample_costs_is_what_was_measured():
     from experiments.ensemble import sampling
 
-    page = (Path(__file__).parents[2] / "docs" / "production.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "score-files.md").read_text(encoding="utf-8")
     assert "\n".join(sampling.lines()) in page
     assert sampling.SAMPLE_ROWS in sampling.SIZES
 
@@ -120,7 +120,8 @@ def test_simulated_reviews_are_what_was_measured():
     cells = [
         cell
         for cell in Results.read(root / "experiments/results/discovery").select("discovery")
-        if cell["x"] == 10
+        # The page says that this table is of version 4: the reviews of version 5 end after 100 verdicts.
+        if cell["x"] == 10 and not (cell["method"] == "DPLANEnsemble" and cell["version"] != 4)
     ]
 
     def found(method, place, n):

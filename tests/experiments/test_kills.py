@@ -90,10 +90,11 @@ def test_ctrl_c_ends_the_command_at_once_with_a_line_and_it_goes_on(tmp_path, li
     out, err = process.communicate(timeout=600)
     assert process.returncode == 130
     # On a slow machine, lines about the progress come before.
-    assert (out, err.splitlines()[-1]) == (
-        "",
-        "Interrupted. Finished cells are kept; run the same command again to resume.",
+    assert (
+        err.splitlines()[-1] == "Interrupted. Finished cells are kept; run the same command again to resume."
     )
+    # A worker that is interrupted before it has loaded anything of ours prints what its library has to say.
+    assert not out or "LokyProcess" in out
     assert "Traceback" not in err
     _check_that_it_goes_on(tmp_path, at_least=lines - 1)  # the first line says what was started
     _wait_until_gone(process.pid)

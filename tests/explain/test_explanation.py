@@ -10,9 +10,12 @@ from sklearn.base import clone
 from dplan import variants
 from dplan._kernels.neighbours import mean_nearest_distance
 from dplan._kernels.replaced import neighbour_changes
+from dplan._kernels.scaling import no_scale
 from dplan._kernels.trees import join_trees, one_tree
-from dplan.detectors._terms import LinearTerm, Replacing, ScoreTerm, StackedTreesTerm
-from dplan.explain.explanation import _scaled, effects
+from dplan.detectors._scaling import ScaledRows
+from dplan.detectors._stacked import Bend, StackedTreesTerm, straight
+from dplan.detectors._terms import LinearTerm, Replacing, ScoreTerm
+from dplan.explain.explanation import effects
 from tests.detectors.quick import QUICK
 from tests.persistence.saved import quick_model
 
@@ -52,9 +55,11 @@ FAST = [*HIDDEN_UNITS, *(name for name in QUICK if name not in SLOW and name not
 def both_ways(detector, rows, background, groups):
     """Return the changes by all terms of a detector, and by scoring every replaced row."""
     replacing = Replacing(
-        _scaled(detector, rows), _scaled(detector, background), np.array(groups), max(groups) + 1
+        detector._arrange(rows), detector._arrange(background), np.array(groups), max(groups) + 1
     )
-    exact = [term for term in detector._terms() if not isinstance(term, StackedTreesTerm)]
+    exact = []
+    for term in detector._terms():
+        exact += term.others if isinstance(term, StackedTreesTerm) else [term]
     by_terms = sum(term.changes(replacing) for term in exact)
     added = ScoreTerm(lambda rows: sum(term.values(rows) for term in exact))
     return by_terms, added.changes(replacing)
@@ -88,7 +93,9 @@ def stacked_trees(features):
     values = np.array([0.0, 0.0, 1.0])
     stumps = [one_tree(*children, leaves, np.full(3, f), np.full(3, 0.5), values) for f in features]
     columns = [LinearTerm(np.ones(3)), LinearTerm(np.array([1.0, 0.0, 0.0]))]
-    return StackedTreesTerm(join_trees(stumps), np.ones(len(features)), columns, [0.5, 0.0])
+    return StackedTreesTerm(
+        join_trees(stumps), np.ones(len(features)), columns, [straight(0.5), straight(0.0)]
+    )
 
 
 def test_stacked_trees_are_explained_exactly_in_the_columns_of_the_table():
@@ -96,6 +103,21 @@ def test_stacked_trees_are_explained_exactly_in_the_columns_of_the_table():
     replacing = Replacing(rows, background, np.arange(3), 3)
     term = stacked_trees([0, 1, 1, 2])
     np.testing.assert_allclose(term.changes(replacing), ScoreTerm(term.values).changes(replacing), atol=1e-9)
+
+
+def test_what_bends_is_explained_by_the_slope_from_the_background_to_the_row():
+    rows, background = _RNG.random((2, 40, 3)).astype(np.float32)
+    replacing = Replacing(rows, background, np.arange(3), 3)
+    sums, bent = LinearTerm(np.ones(3)), Bend(at=1.6, below=0.25, above=2.0)
+    nothing = one_tree(
+        *np.zeros((2, 1), dtype=int), np.array([True]), np.array([0]), np.zeros(1), np.zeros(1)
+    )
+    term = StackedTreesTerm(nothing, np.ones(1), [sums], [bent], [sums], bent)
+    first_in, last_out = term.changes(replacing)
+    own, mean = sums.values(rows), sums.values(background).mean(keepdims=True)
+    np.testing.assert_allclose(first_in.sum(axis=1), 2 * (bent.of(own) - bent.of(mean)), atol=1e-6)
+    np.testing.assert_allclose(last_out, -first_in, atol=1e-6)
+    np.testing.assert_allclose(term.values(rows), 2 * bent.of(own), atol=1e-6)
 
 
 def test_what_a_stacked_column_changes_is_divided_among_the_features_behind_it():
@@ -131,7 +153,7 @@ def test_neighbours_are_explained_for_any_number_of_rows(n_rows):
 @pytest.mark.parametrize("name", QUICK)
 def test_the_terms_add_up_to_the_score(name, n_checked):
     detector, _, X = quick_model(name, n_checked=n_checked)
-    total = sum(term.values(_scaled(detector, X)) for term in detector._terms())
+    total = sum(term.values(detector._arrange(X)) for term in detector._terms())
     np.testing.assert_allclose(total, detector.anomaly_score(X), rtol=1e-5, atol=1e-5)
 
 
@@ -161,12 +183,12 @@ def shapley(value, n_features):
     return found
 
 
-class Game:
+class Game(ScaledRows):
     """A detector whose score is any function of the columns."""
 
     def __init__(self, score, n_columns):
         self._score = score
-        self.column_low_, self.column_inverse_ = np.zeros(n_columns), np.full(n_columns, 2.0)
+        self._keep_scaling(no_scale(n_columns))
 
     def _terms(self):
         return [ScoreTerm(self._score)]
@@ -265,3 +287,19 @@ def test_an_effect_does_not_depend_on_the_other_rows():
     many = np.tile(X[:40], (9, 1))  # more than one thread takes at once
     found = effects(detector, many, X[100:]).effects
     np.testing.assert_array_equal(found, np.tile(effects(detector, X[:40], X[100:]).effects, (9, 1)))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_are_explained_by_the_names_of_their_columns(library):
+    frames = pytest.importorskip(library)
+    names, X = list("abcd"), _RNG.normal(size=(200, 4))
+    X[:20, 1] += 6
+    table = frames.DataFrame(dict(zip(names, X.T, strict=True)))
+    detector = clone(QUICK["BoostedBaseline"]).fit(table, np.arange(200) < 20)
+    found = effects(detector, table.head(5), table)
+    plain = clone(QUICK["BoostedBaseline"]).fit(X, np.arange(200) < 20)
+    np.testing.assert_array_equal(found.effects, effects(plain, X[:5], X).effects)
+    mixed = table[list("dcba")]
+    for rows, background in ((mixed.head(5), table), (table.head(5), mixed)):
+        with pytest.raises(ValueError, match="must be in the same order as they were in fit"):
+            effects(detector, rows, background)

@@ -1,4 +1,4 @@
-"""The blocks of the page about production that need Spark, MLflow or Ray run as written."""
+"""The blocks of the pages about clusters and MLflow that need Spark, MLflow or Ray run as written."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed; run  
 pytest.importorskip("mlflow", reason="the extra [mlflow] is not installed; run  make test-integrations")
 pytest.importorskip("ray", reason="Ray is not installed; run  make test-integrations")
 
-PAGE = (PROJECT / "docs" / "production.md").read_text(encoding="utf-8")
+PAGE = "".join((PROJECT / "docs" / name).read_text(encoding="utf-8") for name in ("cluster.md", "mlflow.md"))
 LIBRARIES = ("dplan.spark", "dplan.mlflow", "ray.data")
 # The recipe for Dask, which needs no environment of its own, is run by tests/scoring.
 BLOCKS = [

@@ -3,6 +3,7 @@
 import gc
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,9 @@ from numba import njit
 from numba.core import event
 from numba.core.errors import TypingError
 
-from dplan._kernels import cache
+from dplan._kernels import cache, compile
 from dplan._kernels.compile import compiled_exactly
+from dplan._kernels.compiling import MESSAGE, Compiling
 from dplan._kernels.views import matrix
 
 MODEL = Path(__file__).parents[1] / "persistence" / "golden" / "dplanensemble-format-1.dplan"
@@ -83,3 +85,28 @@ def test_matrix_is_a_view_of_elements_from_a_place_on():
     del array
     gc.collect()
     assert found.tolist() == [[3, 4, 5], [6, 7, -1]]  # it keeps the memory
+
+
+def test_people_are_told_once_and_reported_times_leave_compilation_out(monkeypatch):
+    from dplan.cli import _terminal
+
+    said = []
+    own = Compiling(said.append)
+    monkeypatch.setattr(compile, "compiling", own)
+    monkeypatch.setattr(_terminal, "compiling", own)
+    monkeypatch.setattr(cache, "place", lambda: cache.Place(cache.Kind.NONE, None))
+
+    @compiled_exactly
+    def twice(x):
+        return 2 * x
+
+    started = time.perf_counter()
+    with _terminal.stopwatch() as seconds:
+        assert (twice(2), twice(2.5), twice(3)) == (4, 5.0, 6)
+        reported, elapsed = seconds(), time.perf_counter() - started
+    assert said == [MESSAGE]
+    assert own.seconds > 0
+    assert reported <= elapsed - own.seconds
+    before = own.seconds
+    twice(4)
+    assert own.seconds == before

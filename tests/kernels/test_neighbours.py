@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from dplan._kernels.neighbours import column_quantiles, mean_nearest_distance, spread_out
+from dplan._kernels.neighbours import mean_nearest_distance, spread_out
+from dplan._kernels.scaling import column_quantiles
 
 pytestmark = pytest.mark.any_processor
 

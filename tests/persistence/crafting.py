@@ -20,7 +20,7 @@ from tests.detectors.quick import QUICK
 from tests.persistence.saved import SUMMARY, quick_model
 
 _TYPES = {np.dtype("<f4"): "F32", np.dtype("<f8"): "F64", np.dtype("<i4"): "I32", np.dtype("<i8"): "I64"}
-_ODD = [
+ODD = [
     *(None, True, False, "", "x", "\ud800", "two\nlines\x1b[2J", [], {}, [[]], [None], {"a": 1}, "9" * 400),
     *(-1, 0, 1, 2, 3, 255, 2**31, 2**63, 10**30, 10**400, 0.5, -0.5, 1e9, 1e38, 1e308, -1e308, 5e-324),
     *(float("nan"), float("inf"), float("-inf")),
@@ -108,43 +108,43 @@ def _one(rng: Rng, choices: Any) -> Any:
     return choices[rng.integers(len(choices))]
 
 
-def _places(value: Any) -> list[tuple[Any, Any]]:
+def places(value: Any) -> list[tuple[Any, Any]]:
     """Return every (container, key) below a JSON value."""
     keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else []
-    return [place for key in keys for place in [(value, key), *_places(value[key])]]
+    return [place for key in keys for place in [(value, key), *places(value[key])]]
 
 
 # The description.
 
 
 def an_odd_value(draft: Draft, rng: Rng, other: Draft) -> None:
-    where, key = _one(rng, _places(draft.description))
-    where[key] = copy.deepcopy(_one(rng, _ODD))
+    where, key = _one(rng, places(draft.description))
+    where[key] = copy.deepcopy(_one(rng, ODD))
 
 
 def an_odd_value_near_the_top(draft: Draft, rng: Rng, other: Draft) -> None:
     where = _one(rng, [draft.description, draft.description["numbers"], draft.description["parameters"]])
-    where[_one(rng, where)] = copy.deepcopy(_one(rng, _ODD))
+    where[_one(rng, where)] = copy.deepcopy(_one(rng, ODD))
 
 
 def a_missing_value(draft: Draft, rng: Rng, other: Draft) -> None:
-    where, key = _one(rng, _places(draft.description))
+    where, key = _one(rng, places(draft.description))
     del where[key]
 
 
 def a_further_key(draft: Draft, rng: Rng, other: Draft) -> None:
-    where = _one(rng, [where for where, _ in _places(draft.description) if isinstance(where, dict)])
-    where[_one(rng, ["spin", "offset_", "callback", "two\nlines", "self", "__class__"])] = _one(rng, _ODD)
+    where = _one(rng, [where for where, _ in places(draft.description) if isinstance(where, dict)])
+    where[_one(rng, ["spin", "offset_", "callback", "two\nlines", "self", "__class__"])] = _one(rng, ODD)
 
 
 def a_number_changed(draft: Draft, rng: Rng, other: Draft) -> None:
-    numbers = [(w, k) for w, k in _places(draft.description) if type(w[k]) in (int, float)]
+    numbers = [(w, k) for w, k in places(draft.description) if type(w[k]) in (int, float)]
     where, key = _one(rng, numbers)
     where[key] = _one(rng, [-where[key], where[key] + 1, where[key] * 1e300, where[key] / 3, str(where[key])])
 
 
 def values_swapped(draft: Draft, rng: Rng, other: Draft) -> None:
-    (first, i), (second, j) = (_one(rng, _places(draft.description)) for _ in range(2))
+    (first, i), (second, j) = (_one(rng, places(draft.description)) for _ in range(2))
     first[i], second[j] = copy.deepcopy(second[j]), copy.deepcopy(first[i])
 
 
@@ -162,13 +162,13 @@ def another_detector(draft: Draft, rng: Rng, other: Draft) -> None:
 
 
 def a_long_list(draft: Draft, rng: Rng, other: Draft) -> None:
-    lists = [(w, k) for w, k in _places(draft.description) if isinstance(w[k], list) and w[k]]
+    lists = [(w, k) for w, k in places(draft.description) if isinstance(w[k], list) and w[k]]
     where, key = _one(rng, lists)
     where[key] = where[key] * min(int(rng.integers(2, 5_000)), 2 + 2_000_000 // len(json.dumps(where[key])))
 
 
 def deep_nesting(draft: Draft, rng: Rng, other: Draft) -> None:
-    where, key = _one(rng, _places(draft.description))
+    where, key = _one(rng, places(draft.description))
     where[key], draft.nesting = "<deep>", int(10 ** rng.uniform(0, 4.5))
 
 
@@ -190,7 +190,7 @@ def columns_changed(draft: Draft, rng: Rng, other: Draft) -> None:
         case 4:
             column["minimum"], column["maximum"] = _one(rng, [(-1e308, 1e308), (0, 5e-324), (-1e308, -1e308)])
         case 5:
-            column["fill"] = [_one(rng, _ODD) for _ in column["fill"]]
+            column["fill"] = [_one(rng, ODD) for _ in column["fill"]]
         case 6:
             column["levels"] = [_one(rng, ["", "de", "\ud83d", "x" * 10_000, 3]) for _ in column["fill"]]
         case 7:
@@ -401,7 +401,7 @@ def odd_quantiles(draft: Draft, rng: Rng, other: Draft) -> None:
 
 
 def an_odd_header(draft: Draft, rng: Rng, other: Draft) -> None:
-    odd = _one(rng, _ODD)
+    odd = _one(rng, ODD)
     name, key = _one(rng, draft.tensors), _one(rng, ["dtype", "shape", "data_offsets"])
     numbers = [0, 1, -1, 8, 2**40, 2**63, 10**30, True, 1.0, None]
     match rng.integers(7):

@@ -1,5 +1,6 @@
 """One writer per output; what can be foreseen is refused before the work."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -97,3 +98,29 @@ def test_permissions_are_checked_first(tmp_path):
         assert refused.returncode == 1
         assert refused.stderr.splitlines()[-1] == message
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["closed", "file"]
+
+
+def test_a_lock_does_not_follow_a_symbolic_link(tmp_path):
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / ".a.csv.lock").symlink_to(tmp_path / "mine")
+    with pytest.raises(OSError, match="symbolic link"), claimed(tmp_path / "a.csv"):
+        pass
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+def test_a_lock_that_its_last_holder_removed_is_made_again(tmp_path, monkeypatch):
+    lock, flock, calls = tmp_path / ".a.csv.lock", fcntl.flock, []
+
+    def removed_meanwhile(descriptor, how):
+        calls.append(descriptor)
+        if len(calls) == 1:
+            lock.unlink()  # by the holder, who was done after the file was opened here
+        flock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", removed_meanwhile)
+    with claimed(tmp_path / "a.csv"):
+        assert lock.exists()
+        with pytest.raises(BlockingIOError, match="another run is writing"), claimed(tmp_path / "a.csv"):
+            pass
+        assert lock.exists()  # only its holder removes it
+    assert not list(tmp_path.iterdir())

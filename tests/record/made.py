@@ -295,7 +295,7 @@ def _lines(text: str) -> Record:
 
 def _written(out: Path, suffix: str) -> Record:
     if not suffix:
-        return {path.name: _written(path, "parquet") for path in sorted(out.iterdir())}
+        return {path.name: _written(path, path.suffix[1:]) for path in sorted(out.iterdir())}
     if suffix in ("csv", "jsonl"):
         return _lines(out.read_text())
     table = pl.read_parquet(out) if suffix == "parquet" else pl.read_ipc(out)

@@ -2,7 +2,7 @@
 
 `python -m tests.record` writes the record anew; see there when that is allowed. Scores of a model file are promised on
 every machine, so these are compared everywhere. A fit is promised for one processor and one set of libraries
-(docs/production.md), so fits, and digests of texts that a library formats, are compared where both are those of the
+(docs/same-scores.md), so fits, and digests of texts that a library formats, are compared where both are those of the
 record.
 """
 

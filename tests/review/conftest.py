@@ -1,5 +1,7 @@
 """A table with fraud to find, a quick model of it, and sessions on them."""
 
+import shutil
+
 import polars as pl
 import pytest
 
@@ -9,6 +11,9 @@ from dplan.review.log import VerdictLog
 from dplan.review.session import Session
 from dplan.review.table import as_file
 from dplan.tables import fit_table, from_table
+from tests.browser import chromium
+from tests.review.browsing import DESKTOP, ready
+from tests.review.serving import served
 from tests.tables.payments import payments
 
 
@@ -53,3 +58,64 @@ def open_session(folder, tmp_path):
 def fraud(folder):
     """Whether each payment is fraud, by its number."""
     return [name == "fraud" for name in pl.read_csv(folder / "june.csv")["truth"]]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="session")
+def odd_table(folder, tmp_path_factory):
+    """The payments, one of which is there several times, and one has hostile text."""
+    table = pl.read_csv(folder / "june.csv", schema_overrides={"payment": pl.String})
+    row = table.filter(pl.col("truth") == "fraud").sort("amount", descending=True)[:1]
+    copies = pl.concat([row] * 6).with_columns(
+        payment=pl.Series([f"copy-{i}" for i in range(6)]), amount=row["amount"][0] + pl.int_range(6) * 0.01
+    )
+    bad = row.with_columns(
+        payment=pl.lit("<img src=x onerror=\"document.title='owned'\">"), amount=pl.col("amount") * 1.5
+    )
+    path = tmp_path_factory.mktemp("page") / "june.csv"
+    pl.concat([table, copies, bad]).write_csv(path)
+    return path
+
+
+@pytest.fixture
+def review(folder, odd_table, tmp_path):
+    own = tmp_path / "june.csv"
+    shutil.copy(odd_table, own)
+    maker = Engine(as_file(own, ("payment",), None, tmp_path), folder / "fraud.dplan")
+    with served(folder, tmp_path, table=own, refit_every=0, maker=maker) as review:
+        yield review
+
+
+@pytest.fixture
+def open_page(browser, review):
+    """Open the page in a new window; its errors and requests are collected.
+
+    ``routes`` are set before the page is loaded: the browser may miss the next request for one that is set later.
+    """
+    contexts = []
+
+    def opened(routes=None, **options):
+        context = browser.new_context(**{"viewport": DESKTOP, "reduced_motion": "reduce", **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(45_000)  # on a busy machine
+        page.problems, page.asked = [], []
+        page.on(
+            "console", lambda message: page.problems.append(message.text) if message.type == "error" else None
+        )
+        page.on("pageerror", lambda error: page.problems.append(str(error)))
+        page.on("request", lambda request: page.asked.append(request.url))
+        for pattern, handle in (routes or {}).items():
+            page.route(pattern, handle)
+        page.goto(review.url)
+        ready(page)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()

@@ -59,6 +59,7 @@ def take(target, browser, detector):
                 page.set_default_timeout(120_000)  # on a busy machine
                 page.wait_for_selector("#row-body section")
                 page.wait_for_selector("#curve svg")
+                page.wait_for_selector("#queue .why bdi")
                 page.screenshot(path=target / file)
                 context.close()
 

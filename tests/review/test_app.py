@@ -76,6 +76,8 @@ def test_nothing_is_answered_without_the_token(client, path):
         ({"Host": ""}, 421),
         ({"Origin": "https://evil.example"}, 403),
         ({"Origin": "null"}, 403),
+        ({"Origin": "http://[::1"}, 403),
+        ({"Host": "[::1"}, 421),
         ({"Origin": "http://127.0.0.1:1"}, 403),
         ({"Sec-Fetch-Site": "cross-site"}, 403),
         ({"Content-Type": "text/plain"}, 415),
@@ -222,7 +224,7 @@ def test_two_windows_and_a_stale_one(folder, tmp_path):
         status, answer = two.judge(first, "normal", replaces=answer["current"]["n"])
         assert status == 200
         version = one.get("/api/state")["version"]
-        assert one.get(f"/api/state?version={version}") == {"version": version}
+        assert one.get(f"/api/state?version={version}") == {"version": version, "people": []}
         assert one.post("/api/refit")[1] == {"started": True}
         deadline = time.monotonic() + 120
         while one.get("/api/state")["round"] == 0:

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 
 from dplan.cli.main import main
 from dplan.exceptions import VerdictLogError
-from dplan.review.export import ReviewFiles, count_lines, export_labels, merge_logs
+from dplan.review.export import count_lines, export_labels, merge_logs
+from dplan.review.folder import ReviewFiles
 from dplan.review.log import Standing, VerdictLog, read_log
 from dplan.review.table import TableFile
 from dplan.tables.input import Input
@@ -94,7 +95,7 @@ def test_export_warns_of_rows_that_changed(log, folder, tmp_path):
         records, TableFile(Input(tmp_path / "other.csv"), ("payment",)), tmp_path / "out.csv"
     )
     assert (done.labelled, done.unmatched) == (0, 14)
-    text = run("labels", "export", log, tmp_path / "other.csv", "-o", tmp_path / "out.csv")
+    text = run("labels", "export", log, tmp_path / "other.csv", "--overwrite", "-o", tmp_path / "out.csv")
     assert "14 verdicts are about rows that are not in other.csv or have changed" in text
     run("labels", "export", log, tmp_path / "other.csv", "-o", tmp_path / "other.csv", code=1)
 
@@ -189,7 +190,7 @@ def test_outputs_of_a_review_are_different_files(tmp_path):
         ReviewFiles.of(tmp_path / "t.csv", None, log=one, model_out=one)
     one.touch()
     (tmp_path / "other").hardlink_to(one)
-    with pytest.raises(ValueError, match="would be overwritten"):
+    with pytest.raises(ValueError, match="cannot be two outputs"):
         ReviewFiles.of(tmp_path / "t.csv", None, log=one, labels_out=tmp_path / "other")
 
 

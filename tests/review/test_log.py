@@ -106,21 +106,50 @@ def test_one_log_has_one_writer(tmp_path):
     VerdictLog(tmp_path / "v.jsonl").close()
 
 
+def test_another_name_of_a_log_has_the_same_writer(tmp_path):
+    with VerdictLog(tmp_path / "v.jsonl") as log:
+        (tmp_path / "hard.jsonl").hardlink_to(tmp_path / "v.jsonl")
+        with pytest.raises(VerdictLogError, match="another review is writing"):
+            VerdictLog(tmp_path / "hard.jsonl")
+        log.append(verdict("a"))
+    VerdictLog(tmp_path / "hard.jsonl").close()
+
+
+@pytest.mark.parametrize("n_lines", [0, 1, 2, 3])
+def test_a_verdict_about_several_rows_counts_as_a_whole_or_not_at_all(n_lines, tmp_path):
+    path = tmp_path / "v.jsonl"
+    group = [{**verdict(row), "together": 3} for row in "bcd"]
+    with VerdictLog(path) as log:
+        log.append(verdict("a"))
+        log.append(*group)
+        log.append(*group)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[: 4 + n_lines]) + b'{"n"')  # a crash wrote a part of the last verdict
+    whole = 7 if n_lines == 3 else 4
+    assert len(read_log(path)) == whole
+    with VerdictLog(path) as log:
+        log.append(verdict("e"))
+    assert [record["row"][0] for record in read_log(path)] == [*"abcdbcd"[:whole], "e"]
+
+
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
         (b"{", "not valid JSON"),
         (b"[" * 100_000, "not valid JSON"),
         (b"null", "unknown kind None"),
-        (b'{"kind": "verdict", "n": 2, "time": "t"}', "the field 'row' is None"),
+        (b'{"kind": "verdict", "n": 2, "time": "t"}', "'row' is missing"),
         (
             json.dumps({**verdict("a"), "n": 2, "time": "t", "verdict": "maybe"}).encode(),
-            "unknown verdict 'maybe'",
+            "'verdict' must be anomaly, normal or unsure, but it is 'maybe'",
         ),
-        (json.dumps({**verdict("a"), "n": 2, "time": "t", "row": [7]}).encode(), "the field 'row' is"),
-        (json.dumps({**undo([]), "n": 2, "time": "t"}).encode(), "the field 'of' is"),
+        (
+            json.dumps({**verdict("a"), "n": 2, "time": "t", "row": [7]}).encode(),
+            "'row' must be a list of texts",
+        ),
+        (json.dumps({**undo([]), "n": 2, "time": "t"}).encode(), "'of' must be a list of line numbers"),
         (json.dumps({**verdict("a"), "n": 3, "time": "t"}).encode(), "it has the number 3"),
-        (json.dumps({**verdict("a"), "n": True, "time": "t"}).encode(), "the field 'n' is True"),
+        (json.dumps({**verdict("a"), "n": True, "time": "t"}).encode(), "'n' must be a whole number"),
     ],
 )
 def test_a_damaged_line_is_named(tmp_path, line, problem):

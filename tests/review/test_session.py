@@ -12,12 +12,13 @@ from dplan.review import engine
 from dplan.review import table as table_rows
 from dplan.review.engine import POOL
 from dplan.review.export import export_labels
-from dplan.review.log import Standing, VerdictLog, read_log
-from dplan.review.session import Refused
+from dplan.review.log import Refused, Standing, VerdictLog, read_log
+from dplan.review.progress import choose_threshold, threshold_view
 from dplan.review.simulation import simulate
 from dplan.review.table import TableFile
-from dplan.review.view import open_rows, queue_view, state_view, threshold_view
+from dplan.review.view import open_rows, queue_view, state_view
 from dplan.tables.input import Input
+from dplan.tables.model import TableModel
 from tests.tables.payments import payments
 
 
@@ -218,18 +219,20 @@ def test_a_contradicting_verdict_of_another_window_is_refused_until_it_was_seen(
     with pytest.raises(Refused, match="already has another verdict") as refused:
         session.judge([row], "normal", window="two")
     assert refused.value.current == first
-    assert session.judge([row], "anomaly", window="two") == [first]  # the same again changes nothing
-    session.judge([row], "normal", window="two", replaces=first["n"])
+    assert session.judge([row], "anomaly", window="one") == [first]  # the same again changes nothing
+    (second,) = session.judge([row], "anomaly", window="two", who="Ben")  # agreement is recorded
+    assert (second["n"], second["who"]) == (first["n"] + 1, "Ben")
+    session.judge([row], "normal", window="two", replaces=second["n"])
     assert session.judged()[row]["verdict"] == "normal"
-    assert len([record for record in session.log.records if record["kind"] == "verdict"]) == 2
+    assert len([record for record in session.log.records if record["kind"] == "verdict"]) == 3
 
 
 def test_a_row_that_is_not_as_it_was_shown_is_refused(open_session):
     session = open_session()
     with pytest.raises(Refused, match="not the one that was shown"):
         session.judge([session.queue()[0]], "normal", digests=["other"])
-    with pytest.raises(Refused, match="not open for review"):
-        session.judge([int(session.round.scores.argmin())], "normal")
+    with pytest.raises(Refused, match="no such row"):
+        session.judge([3000], "normal")
 
 
 def test_two_people_at_once_lose_nothing(open_session):
@@ -261,28 +264,34 @@ def repeated(folder, tmp_path):
     return path
 
 
-def test_near_duplicates_share_a_verdict_once_two_of_them_have_it(open_session, repeated):
+def test_near_duplicates_are_a_group_that_is_decided_and_withdrawn_together(open_session, repeated):
     session = open_session(repeated)
     copies = range(3000, 3010)
-    group = session.group(3000)
+    group = session.round.group(3000)
     assert set(copies) <= set(group)
     batch = session.queue()[:10]
     assert len(set(batch) & set(group)) <= 3
-    session.judge([3000], "anomaly")
-    assert session.confirmed(3001) is None
-    session.judge([3001], "anomaly")
-    assert session.confirmed(3002)["verdict"] == "anomaly"
-    rest = [row for row in group if row not in (3000, 3001)]
-    session.judge(rest, "anomaly", window="w")
+    session.judge([3000], "anomaly", window="w")
+    session.judge(group, "anomaly", window="w")
     assert set(group) <= set(session.judged())
-    assert len(session.undo("w")) == len(rest)  # as given, so withdrawn: together
-    session.judge([3002], "normal")
-    assert session.confirmed(3003) is None
+    # One of them had the verdict already, so it is not a line of the group; the log can be read again.
+    assert {record["together"] for record in read_log(session.log.path)[2:]} == {len(group) - 1}
+    assert len(read_log(session.log.path)) == 1 + len(group)
+    assert len(session.undo("w")) == len(group) - 1  # as given, so withdrawn: together
+
+
+def test_all_rows_of_the_table_are_in_the_queue_or_beyond_it(open_session):
+    session = open_session()
+    session.judge(session.queue()[:3], "normal")
+    queue, beyond = session.queue(), session.beyond()
+    assert sorted([*session.judged(), *queue, *beyond]) == list(range(3000))
+    scores = session.round.scores[beyond]
+    assert (scores[:-1] >= scores[1:]).all()
 
 
 def test_near_duplicates_of_a_find_come_next_unless_their_verdicts_differ(open_session, repeated):
     session = open_session(repeated)
-    group = set(session.group(3000))
+    group = set(session.round.group(3000))
     before = session.queue()
     session.judge([3000], "anomaly")
     left = len(group) - 1
@@ -325,16 +334,16 @@ def test_a_spreadsheet_that_rewrites_ids_does_not_lose_verdicts(open_session, fo
     shorter.write_csv(tmp_path / "after.csv")
     again = open_session(tmp_path / "after.csv")
     assert again.unmatched == 0
-    assert sorted(again._rows.values()) == sorted(rows)
+    assert sorted(again._known.numbers.values()) == sorted(rows)
     assert again.log.verdicts.current.keys() == {again.key(row) for row in rows}
     done = export_labels(
         again.log.records, TableFile(Input(tmp_path / "after.csv"), ("payment",)), tmp_path / "labels.csv"
     )
     assert (done.labelled, done.unmatched) == (5, 0)
     changed = shorter.with_columns(amount=pl.lit("1"))
-    changed.write_csv(tmp_path / "changed.csv")
+    changed.write_csv(tmp_path / "after.csv")
     again.log.close()
-    assert open_session(tmp_path / "changed.csv").unmatched == 5
+    assert open_session(tmp_path / "after.csv").unmatched == 5
 
 
 def test_other_ids_than_the_log_has_are_refused(open_session, folder, tmp_path):
@@ -389,18 +398,57 @@ def test_the_views_are_small_and_complete(open_session, fraud):
         == state["counts"]["anomaly"]
         == sum(fraud[row] for row in session.judged())
     )
-    assert len(state["curve"]["without"]) == len(state["curve"]["found"])
+    assert set(state["curve"]) == {"looked_at", "found"}  # what was not looked at is not known
     assert state["next"]["low"] <= state["next"]["expected"] <= state["next"]["high"]
     assert state["classes"] == [{"name": "fraud", "rows": state["counts"]["anomaly"]}]
     queue = queue_view(session)
     assert len(queue["rows"]) == 40
-    assert queue["left"] == len(session.queue())
+    assert queue["left"] == 3000 - 25
     levels = threshold_view(session)
-    volumes = [volume for _, volume in levels["volume"]]
+    volumes = [level["alerts"] for level in levels["volume"]]
     assert volumes == sorted(volumes)
-    score, volume = levels["volume"][10]
-    assert volume == (session.round.scores >= score).sum()
-    assert len(levels["reviewed"]) == 25
+    level = levels["volume"][10]
+    assert level["alerts"] == (session.round.scores >= level["score"]).sum()
+    last = levels["volume"][-1]
+    assert (last["reviewed"], last["found"], last["missed"]) == (25, state["counts"]["anomaly"], 0)
+
+
+def test_the_precision_of_alerts_is_not_that_of_rows_that_the_detector_has_learned(open_session):
+    """Half of the rows shown were anomalies; after learning, those alone are at the top."""
+    session = open_session()
+    rows = session.queue()[:30]
+    for place, row in enumerate(rows):
+        session.judge([row], "anomaly" if place % 2 else "normal")
+    session.refit(wait=True)
+    levels = threshold_view(session)["volume"]
+    level = next(level for level in levels if level["alerts"] >= 60)
+    others = level["alerts"] - level["reviewed"]
+    low, high = level["others"]
+    assert others >= 30
+    assert low <= others / 2 <= high
+    assert high < others
+
+
+def test_a_threshold_is_written_into_the_model_and_kept(open_session, fraud, tmp_path):
+    written = []
+    session = open_session(save_model=lambda new, threshold: written.append((new.number, threshold)))
+    decide(session, 5, fraud)
+    score = float(np.sort(session.round.scores)[-40])
+    with pytest.raises(Refused, match="has learned in the meantime"):
+        choose_threshold(session, score, 1)
+    with pytest.raises(Refused, match="no row reaches"):
+        choose_threshold(session, 1e9, 0)
+    assert choose_threshold(session, score, 0, who="Anna") == 40
+    session.refit(wait=True)
+    threshold = session.threshold(session.round)
+    assert written == [(0, score), (1, threshold)]
+    assert (session.round.scores >= threshold).sum() == 40
+    assert threshold_view(session)["threshold"] == threshold
+    session.round.write_model(tmp_path / "new.dplan", threshold)
+    assert TableModel.load(tmp_path / "new.dplan").threshold == threshold
+    session.log.close()
+    again = open_session()
+    assert again.threshold(again.round) == threshold
 
 
 def test_moves_since_the_last_round_are_shown(open_session, fraud):
@@ -414,18 +462,36 @@ def test_moves_since_the_last_round_are_shown(open_session, fraud):
         assert entry["moved"] == (expected if abs(expected) >= 3 else 0)
 
 
-def test_the_filter_searches_all_open_rows(open_session):
+def test_the_filter_searches_the_whole_table(open_session, folder, fraud):
     session = open_session()
-    every = session.queue()
-    table = session.round.pool
-    matching = open_rows(session, "country=xx items>2")
-    assert matching
-    for row in every:
-        place = session.round.places[row]
-        expected = table["country"][place] == "XX" and float(table["items"][place]) > 2
-        assert (row in matching) == expected
-    assert open_rows(session, f"j{every[5]:05}") == [every[5]]
-    assert open_rows(session, "no such words") == []
+    table = pl.read_csv(folder / "june.csv")
+    decided = decide(session, 3, fraud)
+    rows, odd, matches = open_rows(session, "country=xx items>2")
+    expected = (
+        table.with_row_index().filter(pl.col("country") == "XX", pl.col("items") > 2)["index"].to_list()
+    )
+    assert (odd, matches) == ([], len(expected))
+    assert set(rows) == set(expected) - set(decided)
+    queue = session.queue()
+    assert [row for row in rows if row in queue] == [row for row in queue if row in rows]
+    last = int(session.round.scores.argmin())
+    assert last not in session.round.places
+    assert open_rows(session, f"j{last:05}")[0] == [last]
+    assert open_rows(session, "no such words")[0] == []
+    _, (odd,), _ = open_rows(session, "amout>100")
+    assert odd == "there is no column 'amout', so 'amout>100' was searched as text; did you mean 'amount'?"
+
+
+def test_a_row_outside_of_the_pool_can_be_decided_and_learned(open_session, fraud):
+    session = open_session()
+    decide(session, 5, fraud)
+    last = int(session.round.scores.argmin())
+    session.judge([last], "anomaly", "odd one", digests=[session.key(last).digest])
+    assert session.refit(wait=True)
+    assert last in session.round.places
+    assert session.round.model.summary.labels["odd one"] == 1
+    session.log.close()
+    assert open_session().judged()[last]["class"] == "odd one"
 
 
 def test_large_tables_are_read_in_chunks_and_only_candidates_are_kept(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import dplan.scoring
-from dplan.scoring import Alerts, Scorer
+from dplan.scoring import AlertPolicy, Scorer
 from dplan.tables import TableModel
 from dplan.tables.writing import Output
 
@@ -25,7 +25,7 @@ def scorer_of(model, options=Options()):  # noqa: B008  # immutable
         keep=options.keep,
         on_error=options.on_error,
         skip_labelled=options.skip_labelled,
-        alerts=Alerts(options.threshold, options.budget, options.top),
+        alerts=AlertPolicy(options.threshold, options.budget, options.top),
     )
 
 

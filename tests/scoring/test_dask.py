@@ -1,4 +1,4 @@
-"""The recipe for Dask in the page about production, run as written on a cluster of two processes."""
+"""The recipe for Dask in the page about clusters, run as written on a cluster of two processes."""
 
 import os
 import re
@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("distributed", reason="the extra [dask] is not installed")
 
-PAGE = Path(__file__).parents[2] / "docs" / "production.md"
+PAGE = Path(__file__).parents[2] / "docs" / "cluster.md"
 
 
 def test_the_recipe_scores_every_part(model, model_path, table, tmp_path):

@@ -18,6 +18,7 @@ import pytest
 
 import dplan
 from dplan import DPLAN, TableDetector
+from dplan.kinds.table import ScoredTable
 from dplan.report.data import report_data
 from dplan.review.details import row_details
 from dplan.review.engine import Engine
@@ -35,6 +36,7 @@ from dplan.spark import _scored as spark_scored
 from dplan.tables import Input
 from dplan.tables.reasons import joined
 from dplan.tables.writing import DIGITS, Output
+from tests.detectors.quick import QUICK
 from tests.tables.payments import payments
 
 N_ROWS = 120
@@ -43,9 +45,9 @@ N_ROWS = 120
 class Case:
     """A model, rows it has not seen, and what it says about each of them alone."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, detector=DPLAN(n_steps=300, warmup_steps=100, n_trees=10, random_state=0)):  # noqa: B008
         known = payments(1000).drop("payment")
-        self.detector = TableDetector(DPLAN(n_steps=300, warmup_steps=100, n_trees=10, random_state=0))
+        self.detector = TableDetector(detector)
         self.detector.fit(known.drop("verdict"), known["verdict"] == "fraud")
         self.model = self.detector.to_model()
         # The position of a row travels as a column that the model does not know.
@@ -125,9 +127,21 @@ def stream(case):
     return found.select(row="place", score="score", percentile="percentile", alert="alert", reasons="reasons")
 
 
+def notebook(case):
+    found = case.model.alerts(case.folder / "t.csv", keep=["place"], top=N_ROWS).frame
+    return found.select(row="place", score="score", percentile="percentile", alert="alert", reasons="reasons")
+
+
+def kinds(case):
+    found = ScoredTable.of(Scorer(case.model), lambda: case.input().chunks(50))
+    assert found.take(np.arange(N_ROWS)).score.tobytes() == found.scores.tobytes()
+    return pl.DataFrame({"row": found.rows, "score": found.scores, "alert": found.alert})
+
+
 def queue(case):
     found = review_rows(Scorer(case.model), case.input().chunks(50), N_ROWS, diverse=False).rows
-    return found.select(row="place", score="score", percentile="percentile", reasons="reasons")
+    texts = pl.col("reasons").list.join(" | ")
+    return found.select(row="place", score="score", percentile="percentile", reasons=texts)
 
 
 def report(case):
@@ -140,6 +154,10 @@ def report(case):
     )
 
 
+def details_of(current, row):
+    return row_details(current, row, current.pool[[current.places[row]]], ())
+
+
 def session(case):
     log = VerdictLog(case.folder / "verdicts.jsonl")
     try:
@@ -149,7 +167,7 @@ def session(case):
         page = {entry["row"]: entry["percentile"] for entry in queue_view(found)["rows"]}
         rows = sorted(page)
         reasons = [
-            " | ".join(reason["text"] for reason in row_details(found.round, row, ())["reasons"][:3])
+            " | ".join(reason["text"] for reason in details_of(found.round, row)["reasons"][:3])
             for row in rows
         ]
         shown = {"score": found.round.scores[rows], "percentile": [page[row] for row in rows]}
@@ -215,19 +233,21 @@ def scorer(case):
 
 
 _TEXT = pl.col("score").round_sig_figs(DIGITS)
-_FILES = ("scoring.table", "scoring.parts")
+_FILES = ("scoring.table", "scoring.parts", "scoring.deciding", "scoring.files")
 WAYS = {
     "Scorer": Way((), scorer, explains_all=False),
     "score, CSV": Way(_FILES, file_way("csv"), _TEXT, explains_all=False),
     "score, Parquet": Way(_FILES, file_way("parquet"), explains_all=False),
     "score --follow": Way(("scoring.stream",), stream, _TEXT, explains_all=False),
     "score --review": Way(("scoring.queue",), queue, pl.col("score").round(4)),
-    "report": Way(("report.data",), report),
+    "report": Way(("report.data", "report.__init__"), report),
     "review": Way(("review.engine",), session),
     "serve": Way(("serving.rows", "serving.scoring"), service),
     "serve, with reasons": Way(("serving.rows", "serving.scoring"), service_that_explains),
     "Spark": Way(("spark",), spark, explains_all=False),
     "MLflow": Way(("mlflow",), mlflow),
+    "kinds": Way(("kinds.__init__", "kinds.table", "kinds.writing"), kinds),
+    "model.alerts": Way(("notebook.alerts",), notebook),
     "TableModel": Way(("tables.model",), python),
     "TableDetector": Way(("tables.detector",), scikit_learn),
 }
@@ -236,6 +256,108 @@ WAYS = {
 @pytest.fixture(scope="module")
 def case(tmp_path_factory):
     return Case(tmp_path_factory.mktemp("ways"))
+
+
+# Novelty: the same ways, of a detector that has explorers.
+
+
+def novelty_file(ending):
+    def run(case):
+        out = case.folder / f"novelty.{ending}"
+        scorer = Scorer(case.model, keep=["place"], novelty=True)
+        score_table(scorer, case.input(ending), Output(out, ending), chunk_rows=50)
+        return pl.read_csv(out) if ending == "csv" else pl.read_parquet(out)
+
+    return run
+
+
+def novelty_stream(case):
+    out = io.BytesIO()
+    source = Input(io.BytesIO((case.folder / "t.csv").read_bytes()), "csv").like(case.model)
+    follow(Scorer(case.model, keep=["place"], novelty=True), source, out)
+    return pl.read_csv(out.getvalue())
+
+
+def novelty_service(case):
+    reader = RequestReader(case.model, N_ROWS, novelty=True)
+    together = score(reader, [reader.read([record]) for record in case.records])
+    return pl.DataFrame({"novelty": np.concatenate([one.novelty for one in together])})
+
+
+def novelty_service_that_explains(case):
+    reader = RequestReader(case.model, N_ROWS, novelty=True)
+    found = explain(reader, reader.read(case.records, exactly=True))
+    return pl.DataFrame({"novelty": found.novelty})
+
+
+def novelty_page(case):
+    log = VerdictLog(case.folder / "novelty.jsonl")
+    try:
+        engine = Engine(as_file(case.folder / "t.csv", (), None, case.folder), case.folder / "m.dplan")
+        found = Session(engine, log, refit_every=0)
+        found.open()
+        rows = sorted(found.round.places)
+        novelty = [details_of(found.round, row)["novelty"] for row in rows]
+        return pl.DataFrame({"place": rows, "novelty": novelty})
+    finally:
+        log.close()
+
+
+def novelty_spark(case):
+    batches = case.table.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches(max_chunksize=50)
+    names = {name: name for name in ("score", "percentile", "novelty", "alert")}
+    content = (case.folder / "m.dplan").read_bytes()
+    return pl.concat(pl.from_arrow(batch) for batch in spark_scored(batches, content, ["place"], names, None))
+
+
+def novelty_mlflow(case):
+    pytest.importorskip("mlflow", reason="the extra [mlflow] is not installed; run  make test-integrations")
+    from dplan.mlflow import _load_pyfunc
+
+    return pl.from_pandas(
+        _load_pyfunc(case.folder / "m.dplan").predict(pd.DataFrame(case.records), {"novelty": True})
+    )
+
+
+def novelty_report(case):
+    """Return the rows of the picture, which are in another order: their scores tell which they are."""
+    found = report_data(Scorer(case.model), case.input().chunks(50)).novelty
+    places = {float(own): place for place, own in enumerate(case.model.score(case.table))}
+    rows = [places[float(own)] for own in found.score]
+    return pl.DataFrame({"place": rows, "novelty": found.novelty})
+
+
+NOVELTY_WAYS = {
+    "score, CSV": novelty_file("csv"),
+    "score, Parquet": novelty_file("parquet"),
+    "score --follow": novelty_stream,
+    "serve": novelty_service,
+    "serve, with reasons": novelty_service_that_explains,
+    "review": novelty_page,
+    "report": novelty_report,
+    "Spark": novelty_spark,
+    "MLflow": novelty_mlflow,
+    "Scorer": lambda case: Scorer(case.model, novelty=True).columns(
+        Scorer(case.model, novelty=True).score(Batch(case.table))
+    ),
+    "TableModel": lambda case: pl.DataFrame({"novelty": case.model.novelty(case.table)}),
+    "TableDetector": lambda case: pl.DataFrame({"novelty": case.detector.novelty(case.table.to_arrow())}),
+}
+
+
+@pytest.fixture(scope="module")
+def exploring(tmp_path_factory):
+    return Case(tmp_path_factory.mktemp("exploring"), QUICK["DPLANEnsemble"])
+
+
+@pytest.mark.parametrize("name", NOVELTY_WAYS)
+def test_every_way_says_the_same_about_novelty(exploring, name):
+    found = NOVELTY_WAYS[name](exploring)
+    if "place" in found.columns:
+        found = found.sort("place")
+    one_by_one = [exploring.model.novelty(exploring.table[i : i + 1])[0] for i in range(N_ROWS)]
+    assert len(set(one_by_one)) > 80
+    assert found["novelty"].to_numpy().tobytes() == np.array(one_by_one).tobytes()
 
 
 def bytes_of(table):

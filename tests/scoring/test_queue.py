@@ -8,8 +8,9 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from dplan import DPLANEnsemble
+from dplan import DPLANEnsemble, LogisticBaseline
 from dplan.cli.main import main
+from dplan.scoring import queue_file
 from dplan.tables import TableModel, fit_table, from_table, read_queue
 from dplan.tables.review_queue import ROW, RowCode, is_queue
 from dplan.tables.row_keys import row_keys
@@ -134,8 +135,7 @@ def test_update_takes_the_queue_back_and_tells_what_changed(trained, queue, tmp_
     assert (
         f"The model now knows {30 + n_finds} fraud, {24 - n_finds} checked normal, 2,970 unlabelled" in told
     )
-    assert "Held-out verdicts:" in told
-    assert "precision of alerts" in told
+    assert "anomalies in the old ranking and" in told
     model = TableModel.load(new)
     assert model.summary.checked_normal == 24 - n_finds == len(model.checked_normal)
     # What has a verdict is not asked about again.
@@ -190,7 +190,7 @@ def test_the_values_of_the_training_are_remembered(tmp_path):
     )  # fmt: skip
     assert "5 fraud, 86 checked normal, 509 unlabelled" in told
     assert "'geprüft' matched 86 rows ('Geprüft' 86)" in told
-    assert "Precision on rows with a verdict:" in told
+    assert "5 known anomalies are too few to tell" in told
     table[:200].write_csv(tmp_path / "june.csv")
     told = run("update", tmp_path / "m.dplan", tmp_path / "june.csv", "--no-estimate")
     assert "200 rows: 2 fraud, 29 checked normal, 169 unlabelled" in told
@@ -262,3 +262,71 @@ def test_rows_are_recognised_by_their_ids_or_else_by_their_values():
     assert len(set(by_id)) == 3
     assert by_id[2] == row_keys(pl.DataFrame(), rows)[2]  # a row without an id
     assert row_keys(pl.DataFrame(), rows) == row_keys(pl.DataFrame(), rows.copy())
+
+
+def as_sheets(queue, target, verdicts, *, sheet="Review", title=False, drop=()):
+    """Write a queue with verdicts into a workbook that somebody else uses too."""
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    frame = (
+        pl.DataFrame(rows_of(queue)).head(len(verdicts)).with_columns(verdict=pl.Series(verdicts)).drop(drop)
+    )
+    with xlsxwriter.Workbook(target) as book:
+        pl.DataFrame({"to do": ["call the bank"]}).write_excel(book, worksheet="Notes")
+        frame.write_excel(book, worksheet=sheet, position="A3" if title else "A1")
+        if title:
+            book.get_worksheet_by_name(sheet).write("A1", "Alerts of May")
+    return target
+
+
+ANSWERS = ["fraud", "ok", "no", "0", "", "fraud", "false", "unsure"]
+
+
+@pytest.mark.parametrize("title", [False, True])
+def test_a_queue_may_be_on_any_sheet(trained, queue, tmp_path, title):
+    path = as_sheets(queue, tmp_path / "q.xlsx", ANSWERS, title=title)
+    assert is_queue(path)
+    found = read_queue(TableModel.load(trained / "m.dplan"), path)
+    assert found.y.tolist() == [1, -1, -1, -1, 1, -1]
+    model = TableModel.load(trained / "m.dplan")
+    assert read_queue(model, path, sheet="Review").y.tolist() == found.y.tolist()
+    with pytest.raises(
+        ValueError, match=r"has no sheet 'Reviews'; did you mean 'Review'\? Its sheets are 'Notes'"
+    ):
+        read_queue(model, path, sheet="Reviews")
+    bad = as_sheets(queue, tmp_path / "bad.xlsx", ["fraud", "perhaps"], title=title)
+    with pytest.raises(
+        ValueError, match=rf"row {5 if title else 3}, column 'verdict': unknown label 'perhaps'"
+    ):
+        read_queue(model, bad)
+
+
+def test_a_queue_on_two_sheets_is_refused(trained, queue, tmp_path):
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    with xlsxwriter.Workbook(tmp_path / "q.xlsx") as book:
+        for sheet in ("Ann", "Bob"):
+            pl.DataFrame(rows_of(queue)).write_excel(book, worksheet=sheet)
+    with pytest.raises(ValueError, match=r"has review rows on several sheets: 'Ann', 'Bob' \(--sheet\)"):
+        read_queue(TableModel.load(trained / "m.dplan"), tmp_path / "q.xlsx")
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx"])
+def test_verdicts_of_a_queue_that_has_lost_its_last_column_are_not_lost(trained, queue, tmp_path, kind):
+    """Somebody deleted the column of codes, or copied the others: the rows are found by their cells."""
+    path = tmp_path / f"q.{kind}"
+    if kind == "xlsx":
+        as_sheets(queue, path, ANSWERS, drop=ROW)
+        options = ["--sheet", "Review"]
+    else:
+        frame = pl.DataFrame(rows_of(filled_in(queue, tmp_path / "all.csv", ANSWERS)))
+        frame.drop(ROW).write_csv(path)
+        options = []
+    told = run("update", trained / "m.dplan", path, "-o", tmp_path / "n.dplan", "--no-estimate", *options)
+    assert "8 rows: 2 fraud, 4 checked normal, 2 unlabelled" in told
+    assert TableModel.load(tmp_path / "n.dplan").summary.checked_normal == 4
+
+
+def test_a_person_is_offered_her_own_words():
+    table = pl.DataFrame({"amount": [*range(50), 900, 950, 960], "verdict": ["", "ok"] * 25 + ["fraud"] * 3})
+    data = from_table(table, label="verdict", anomaly=["fraud"], normal=["ok"])
+    queue = queue_file(fit_table(data, LogisticBaseline()), table.head(5), rows=2)
+    assert queue.choices == ("fraud", "ok", "unsure")

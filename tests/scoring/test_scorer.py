@@ -4,8 +4,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from dplan.arrays import highest_first
 from dplan.exceptions import CellError
-from dplan.scoring.scorer import Alerts, Batch, Best, Cells, Scorer, highest
+from dplan.scoring.scorer import AlertPolicy, Batch, Best, Cells, Scorer
 
 
 def with_mistakes(table):
@@ -21,7 +22,7 @@ def test_scores_percentiles_and_reasons_are_those_of_the_model(model, table):
     scored = scorer.score(Batch(table))
     np.testing.assert_array_equal(scored.score, model.score(table))
     np.testing.assert_array_equal(scored.percentile, model.percentile(scored.score))
-    top = highest(scored.score, 20)
+    top = highest_first(scored.score)[:20]
     assert scorer.explain(scored, top) == model.why(table[top])
     assert [len(own) for own in scorer.explain(scored, top, k=1)] == [1] * 20
     assert scorer.explain(scored, []) == []
@@ -77,14 +78,14 @@ def test_columns_that_are_missing_are_named(model, table):
 
 def test_a_threshold_is_reached_by_equal_scores_and_a_budget_takes_ties_in_row_order(model):
     scores = np.array([0.5, 2.0, 1.0, 1.0, 1.0])
-    assert Scorer(model, alerts=Alerts(threshold=1.0)).is_alert(scores).tolist() == [
+    assert Scorer(model, alerts=AlertPolicy(threshold=1.0)).is_alert(scores).tolist() == [
         False,
         True,
         True,
         True,
         True,
     ]
-    assert Scorer(model, alerts=Alerts(budget=2)).is_alert(scores).tolist() == [
+    assert Scorer(model, alerts=AlertPolicy(budget=2)).is_alert(scores).tolist() == [
         False,
         True,
         True,
@@ -116,7 +117,7 @@ def test_the_best_rows_of_many_batches_are_those_of_the_whole_table(model, table
     for start in range(0, rows.height, 43):
         own = slice(start, start + 43)
         best.add(scored[own], keys[own])
-    expected = highest(keys, n)
+    expected = highest_first(keys)[:n]
     assert best.scored.rows.tolist() == expected.tolist()
     assert best.scored.table.equals(rows[expected])
     np.testing.assert_array_equal(best.scored.prepared, scored.prepared[expected])
@@ -128,5 +129,5 @@ def test_the_best_rows_of_batches_whose_columns_differ(model, table):
     for first, own in ((0, table[:50]), (50, table[50:100].with_columns(extra=pl.lit("x")))):
         scored = scorer.score(Batch(own, first=first))
         best.add(scored, scored.score)
-    assert best.scored.rows.tolist() == highest(model.score(table[:100]), 10).tolist()
+    assert best.scored.rows.tolist() == highest_first(model.score(table[:100]))[:10].tolist()
     assert best.scored.table["extra"].to_list() == [None if row < 50 else "x" for row in best.scored.rows]

@@ -8,7 +8,7 @@ import sys
 import polars as pl
 import pytest
 
-from dplan.scoring import Alerts, Scorer, follow
+from dplan.scoring import AlertPolicy, Scorer, follow
 from dplan.tables.input import Input
 from dplan.tables.writing import Output
 from tests.scoring.files import Options, score_table
@@ -27,12 +27,12 @@ def scored(model_path, new, tmp_path_factory):
     score_table(
         model_path, Input(folder / "new.csv"), folder / "out.csv", Options(explain=True), output_format="csv"
     )
-    return (folder / "out.csv").read_text()
+    return (folder / "out.csv").read_text(encoding="utf-8-sig")
 
 
 def followed(model, content, format="csv", encoding="auto", keep=(), threshold=None, **options):
     out, skipped = io.BytesIO(), []
-    scorer = Scorer(model, keep=keep, alerts=Alerts(threshold))
+    scorer = Scorer(model, keep=keep, alerts=AlertPolicy(threshold))
     arriving = Input(io.BufferedReader(io.BytesIO(content)), format, encoding).like(model)
     written = Output(None, options.pop("output_format", "csv"))
     found = follow(scorer, arriving, out, written, **{"skip": skipped.append, **options})

@@ -1,16 +1,20 @@
 """Scoring in chunks: the same rows however it is cut, interrupted or resumed."""
 
 import csv
+import errno
 import gzip
 import io
+import itertools
 import os
 
 import numpy as np
 import polars as pl
 import pytest
+from click.testing import CliRunner
 from polars.testing import assert_frame_equal
 
 from dplan import IForest, LogisticBaseline
+from dplan.cli.main import main
 from dplan.exceptions import NonFiniteScoreError
 from dplan.tables import TableModel, fit_table, from_table
 from dplan.tables.input import Input
@@ -47,7 +51,7 @@ def test_the_output_does_not_depend_on_the_chunks(model, model_path, table, tmp_
 def test_budget_and_top_choose_the_highest_scores(model, model_path, table, tmp_path):
     order = np.argsort(-model.score(table), kind="stable")
     found, outcome = scored(model_path, table, tmp_path, Options(budget=25), rows=400)
-    assert set(np.flatnonzero(found["alert"])) == set(order[:25])
+    assert set(found.filter("alert")["row"] - 1) == set(order[:25])
     assert outcome.alerts == 25
     found, _ = scored(model_path, table, tmp_path, Options(top=7), rows=400)
     assert found["payment"].to_list() == table["payment"].gather(order[:7]).to_list()
@@ -111,8 +115,9 @@ def test_columns_named_like_ours_are_kept_and_ours_make_way(table, tmp_path):
     kept = ["row", "score", "reasons", "dplan_score", "alert"]
     ours = ["dplan_dplan_score", "percentile", "dplan_alert", "dplan_reasons"]
     assert found.columns == ["dplan_row", *kept, *ours]
-    assert_frame_equal(found.select(kept), theirs.select(kept))
-    np.testing.assert_array_equal(found["dplan_dplan_score"], model.score(theirs))
+    found_in_order = found.sort("dplan_row")
+    assert_frame_equal(found_in_order.select(kept), theirs.select(kept))
+    np.testing.assert_array_equal(found_in_order["dplan_dplan_score"], model.score(theirs))
     assert (found.filter("dplan_alert")["dplan_reasons"] != "").sum() == 3
 
 
@@ -321,15 +326,55 @@ def test_an_interrupted_explanation_continues_and_gives_the_same_bytes(
             output_format="csv", chunk_rows=200, progress=lambda *told: explained.append(told),
         )  # fmt: skip
 
-    run("undisturbed.csv")
+    assert run("undisturbed.csv").damaged == 0
     again = interrupted(2, "explain")
     with pytest.raises(KeyboardInterrupt):
         run("out.csv")
     again()
-    assert len(list((tmp_path / ".out.csv.parts").glob("reasons-*"))) == 2
+    assert len(list((tmp_path / ".out.csv.parts").glob("explained-*"))) == 2
     assert run("out.csv").resumed == 15
     assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "undisturbed.csv").read_bytes()
     assert [path.name for path in tmp_path.glob(".*")] == []
+
+
+def _truncated(content):
+    return content[: len(content) // 2]
+
+
+def _one_bit_changed(content):
+    return content[:40] + bytes([content[40] ^ 1]) + content[41:]
+
+
+@pytest.mark.parametrize("kind", ["part", "rows", "mistakes", "explained", "note"])
+def test_a_damaged_part_is_made_again(kind, model_path, table, tmp_path, interrupted):
+    text = pl.when(payment="p00007").then(pl.lit("many")).otherwise(pl.col("amount").cast(pl.String))
+    worse = table[:400].with_columns(amount=text)
+    worse.write_csv(tmp_path / "in.csv")
+
+    def run(name):
+        options = Options(budget=40, explain=True, on_error="skip")
+        return score_table(
+            model_path,
+            Input(tmp_path / "in.csv"),
+            tmp_path / name,
+            options,
+            output_format="csv",
+            chunk_rows=100,
+        )
+
+    assert run("undisturbed.csv").damaged == 0
+    again = interrupted(2, "explain")
+    with pytest.raises(KeyboardInterrupt):
+        run("out.csv")
+    again()
+    damages = (_truncated, _one_bit_changed, lambda _: b"")
+    files = sorted((tmp_path / ".out.csv.parts").glob(f"{kind}-*"))
+    assert files
+    for path, damaged in zip(files, itertools.cycle(damages), strict=False):
+        path.write_bytes(damaged(path.read_bytes()))
+    assert run("out.csv").damaged > 0
+    for one, other in (("out.csv", "undisturbed.csv"), ("out.errors.csv", "undisturbed.errors.csv")):
+        assert (tmp_path / one).read_bytes() == (tmp_path / other).read_bytes()
 
 
 def test_two_runs_cannot_write_one_output(model_path, table, tmp_path):
@@ -511,3 +556,20 @@ def test_what_is_a_folder_of_parts(folder_of_parts, tmp_path):
         Input(f"{folder_of_parts}/*").files()
     with pytest.raises(ValueError, match="the next run would read it"):
         Input(f"{folder_of_parts}/*.parquet").check_output(folder_of_parts / "scored.parquet")
+
+
+def test_a_resumed_run_says_what_was_damaged(model_path, table, tmp_path, monkeypatch):
+    table[:200].write_csv(tmp_path / "in.csv")
+    command = ["score", str(tmp_path / "in.csv"), "-m", str(model_path), "-o", str(tmp_path / "out.csv")]
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr("dplan.scoring.table._write_output", full)
+        assert CliRunner().invoke(main, command).exit_code == 1
+    (part,) = (tmp_path / ".out.csv.parts").glob("part-*")
+    part.write_bytes(_truncated(part.read_bytes()))
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 0
+    assert "Warning: damaged results of an earlier run were made again (1)" in done.stderr

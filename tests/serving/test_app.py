@@ -289,30 +289,6 @@ def test_a_token_is_asked_for(strict):
     assert "sesame" not in strict.log_text
 
 
-def test_a_full_queue_asks_to_come_back(strict):
-    def ask(_):
-        return strict.ask("/score", [GOOD] * 8, headers={"Authorization": "Bearer open sesame"})
-
-    with ThreadPoolExecutor(40) as pool:
-        answers = list(pool.map(ask, range(200)))
-    assert {status for status, _, _ in answers} == {200, 503}
-    busy = next(answer for answer in answers if answer[0] == 503)
-    assert busy[2]["Retry-After"] == "1"
-    assert "waiting" in busy[1]["error"]
-
-
-def test_large_requests_fill_a_queue_of_their_own(strict, rows):
-    body = json.dumps(rows * (900_000 // len(json.dumps(rows)))).encode()
-
-    def ask(_):
-        return strict.ask("/score", body, headers={"Authorization": "Bearer open sesame"})
-
-    with ThreadPoolExecutor(40) as pool:
-        answers = list(pool.map(ask, range(80)))
-    assert {status for status, _, _ in answers} == {200, 503}
-    assert strict.ask("/score", [GOOD], headers={"Authorization": "Bearer open sesame"})[0] == 200
-
-
 def test_a_client_that_stalls_is_sent_away(model_path, tmp_path):
     with (
         Running(tmp_path, model_path, "--timeout", 1) as running,

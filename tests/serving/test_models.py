@@ -13,9 +13,11 @@ import polars as pl
 import pytest
 
 from dplan import LogisticBaseline
+from dplan.persistence import model_file
 from dplan.serving.metrics import Metrics
 from dplan.serving.models import Limits, Models
 from dplan.tables import fit_table, from_table
+from tests.persistence.crafting import Draft
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="makes pipes and links")
 
@@ -122,3 +124,21 @@ def test_every_kind_of_event_has_a_count_before_the_first():
     text = Metrics(dict).text().decode()
     for event in ("loaded", "replaced", "removed", "not loaded"):
         assert f'dplan_model_events_total{{event="{event}"}} 0.0' in text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("reading", 7), ("reading", None), ("label", None), ("rows", "many"), ("spin", 1)]
+)
+def test_a_crafted_model_is_refused_and_the_one_before_is_kept(name, value, good, tmp_path):
+    shutil.copy(good[1], tmp_path / "a.dplan")
+    models = Models(tmp_path, Limits(), ThreadPoolExecutor(1), lambda *_: None)
+    refreshed(models)
+    before = models.current["a"]
+    tensors, metadata, _ = model_file._unpacked(good[1])
+    crafted = Draft(json.loads(metadata["dplan"]), tensors)
+    crafted.description["summary"][name] = value
+    (tmp_path / "a.dplan").write_bytes(crafted.signed())
+    (event,) = refreshed(models)
+    assert event.event == "model not loaded"
+    assert "the summary cannot be used" in event.error
+    assert models.current["a"] is before

@@ -161,7 +161,8 @@ def test_the_file_is_the_one_that_dplan_fit_writes(tmp_path):
     for name in ("background", "known_anomalies", "known_classes"):
         np.testing.assert_array_equal(getattr(loaded, name), getattr(model, name))
     np.testing.assert_array_equal(loaded.score(table), model.score(table))
-    assert loaded.threshold == -detector.offset_
+    assert loaded.offset_ == detector.offset_
+    assert loaded.threshold == -detector.detector_.offset_
 
 
 def test_arrays_and_frames_may_be_mixed_with_a_warning():

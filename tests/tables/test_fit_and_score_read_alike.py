@@ -4,6 +4,7 @@ import datetime as dt
 import gzip
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -105,3 +106,21 @@ def test_dates_of_other_forms_are_read_by_both(tmp_path, cell):
     model = fit_table(own, LogisticBaseline(), estimate=False)
     (chunk,) = Input(path).chunks()
     np.testing.assert_array_equal(model.prepare(chunk()), model.prepare(own.features))
+
+
+@pytest.mark.parametrize("rows", [1, 7, 1000])
+def test_a_model_of_typed_numbers_reads_a_file_with_decimal_commas(tmp_path, rows):
+    """The whole file decides, so that "1.234" is not 1.234 in one chunk and 1234 in the next."""
+    paid = [1234.0, 12.5, 7.25, 4000.0, 3.5] * 20
+    table = pl.DataFrame({"paid": paid, "n": range(100), "fraud": [0, 0, 0, 1, 0, 0, 1, 0, 0, 0] * 10})
+    model = fit_table(from_table(table, label="fraud"), LogisticBaseline(), estimate=False)
+    german = {1234.0: "1.234", 12.5: "12,5", 7.25: "7,25", 4000.0: "4.000,00", 3.5: "3,50"}
+    lines = [f"{german[value]};{n}" for n, value in enumerate(paid)]
+    path = tmp_path / "t.csv"
+    path.write_text("paid;n\n" + "\n".join(lines) + "\n")
+    found = [model.score(chunk()) for chunk in Input(path).like(model).chunks(rows)]
+    np.testing.assert_array_equal(np.concatenate(found), model.score(table))
+    np.testing.assert_array_equal(model.score(path), model.score(table))
+    path.write_text("paid;n\n" + "\n".join(lines).replace("3,50", "three") + "\n")
+    with pytest.raises(ValueError, match=r"t.csv, line 6, column 'paid': 'three' is not a number"):
+        model.score(path)

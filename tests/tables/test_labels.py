@@ -1,12 +1,17 @@
 """One's own table: which rows are known anomalies, which columns are features, which only identify."""
 
+import datetime as dt
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from click.testing import CliRunner
 from polars.testing import assert_frame_equal
 
-from dplan.tables import TablePreparer, from_table
+from dplan import IForest, LogisticBaseline, ManyAnomaliesWarning, TableDetector
+from dplan.cli.main import main
+from dplan.tables import TablePreparer, fit_table, from_table
 from tests.tables.test_reading import FORMS, TABLE
 
 
@@ -149,8 +154,8 @@ def test_pandas():
     frame = pd.DataFrame({"x": [1.0, np.nan, 3.0], "s": ["a", None, "b"], "l": [0, 1, 0]})
     own = from_table(frame, "l")
     assert_frame_equal(own.features, pl.DataFrame({"x": [1.0, None, 3.0], "s": ["a", None, "b"]}))
-    mixed = pd.DataFrame({"x": pd.Series([1, None, "a"], dtype=object), "l": [0, 1, 0]})
-    with pytest.raises(ValueError, match=r"row 3, column 'x': 'a' has a different type from 1 in row 1"):
+    mixed = pd.DataFrame({"x": pd.Series([1, None, dt.date(2024, 1, 31)], dtype=object), "l": [0, 1, 0]})
+    with pytest.raises(ValueError, match=r"row 3, column 'x': .* has a different type from 1 in row 1"):
         from_table(mixed, "l")
     twice = pd.DataFrame([[1, 2, 0]], columns=["x", "x", "l"])
     with pytest.raises(ValueError, match="duplicate column 'x'"):
@@ -183,3 +188,95 @@ def test_rows_that_add_to_a_model_need_only_a_verdict():
     assert own.labels.spellings["fraud"] == {}
     with pytest.raises(ValueError, match="contains no verdict"):
         from_table(table, "l", anomaly=["fraud"], partial=True)
+
+
+# Labels of scikit-learn
+
+
+def test_labels_as_scikit_learn_writes_them_are_a_warning():
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    y = np.where(np.arange(300) < 20, -1, 1)  # as from IsolationForest().fit_predict(X)
+    cause = "280 of 300 rows as anomalies, and it has -1 and 1 but no 0, and in scikit-learn, 1 means normal"
+    with pytest.warns(ManyAnomaliesWarning, match=cause) as found:
+        LogisticBaseline().fit(X, y)
+    assert len(found) == 1
+    assert found[0].filename == __file__
+    with pytest.warns(ManyAnomaliesWarning, match=f"y labels {cause}") as found:
+        TableDetector(LogisticBaseline()).fit(pl.DataFrame(X), y)
+    assert len(found) == 1
+    assert found[0].filename == __file__
+    table = pl.DataFrame(X).with_columns(label=y)
+    with pytest.warns(ManyAnomaliesWarning, match=f"label column 'label' labels {cause}.*anomaly=") as found:
+        fit_table(from_table(table, "label"), LogisticBaseline(), estimate=False)
+    assert len(found) == 1
+    assert from_table(table, "label", anomaly=[-1]).counts() == {"unlabelled": 280, "-1": 20}
+    LogisticBaseline().fit(X, -y)  # 20 known anomalies, all other rows checked
+    IForest().fit(X, y)  # does not look at labels
+
+
+def test_mostly_anomalies_are_a_warning():
+    table = pl.DataFrame({"x": range(100), "verdict": ["ok"] * 40 + ["fraud"] * 60})
+    with pytest.warns(ManyAnomaliesWarning, match="'verdict' labels 60 of 100 rows .* expected to be rare"):
+        from_table(table, "verdict", anomaly=["fraud"])
+    from_table(table, "verdict", anomaly=["ok"])
+
+
+def machines(n=400):
+    rng = np.random.default_rng(0)
+    leak, noise = rng.random(n) < 0.05, rng.random(n) < 0.05
+    return pl.DataFrame(
+        {
+            "pressure": rng.normal(size=n) + 4 * leak * (rng.random(n) < 0.8),
+            "level": rng.normal(size=n) + 4 * noise * (rng.random(n) < 0.8),
+            "leak": leak.astype(int),
+            "noise": np.where(noise, "yes", "no"),
+            "never": [0] * n,
+        }
+    )
+
+
+def test_a_label_column_of_yes_and_no_needs_no_words():
+    table = machines()
+    for words in (("yes", "no"), ("Ja", "Nein"), ("TRUE", "FALSE")):
+        column = table["noise"].replace({"yes": words[0], "no": words[1]})
+        own = from_table(table.drop("leak", "never").with_columns(column), "noise")
+        assert own.y.tolist() == (table["noise"] == "yes").cast(int).to_list()
+    with pytest.raises(ValueError, match=r"contains 'no' .*, 'perhaps' \(1 row\); specify which values"):
+        from_table(pl.DataFrame({"x": [1, 2, 3], "l": ["no", "no", "perhaps"]}), "l")
+
+
+@pytest.mark.parametrize("sample", [None, 1000])
+@pytest.mark.parametrize("source", ["file", "frame"])
+def test_several_label_columns_are_classes(source, sample, tmp_path):
+    table = machines()
+    table.write_csv(tmp_path / "t.csv")
+    given = {"sample": sample} if source == "file" else {}
+    names = ["leak", "noise", "never"]
+    own = from_table(tmp_path / "t.csv" if source == "file" else table, names, **given)
+    assert own.features.columns == ["pressure", "level"]
+    assert own.classes == ("unlabelled", "leak", "noise")
+    assert own.label == "leak + noise + never"
+    leak, noise = (table["leak"] == 1).to_numpy(), (table["noise"] == "yes").to_numpy()
+    np.testing.assert_array_equal(own.y, np.where(leak, 1, np.where(noise, 2, 0)))
+    with pytest.raises(ValueError, match="can be given for one label column, not for several"):
+        from_table(table, names, anomaly=["yes"])
+    with pytest.raises(
+        ValueError, match=r"'noise' contains 'loud' .*; of several label columns, each must be 0 and"
+    ):
+        from_table(table.with_columns(noise=pl.lit("loud")), names)
+    with pytest.raises(ValueError, match="has no column 'leaks'; did you mean 'leak'"):
+        from_table(table, ["leaks", "noise"])
+
+
+def test_the_commands_take_several_label_columns(tmp_path):
+    machines().write_csv(tmp_path / "t.csv")
+    run = CliRunner().invoke
+    few = [f"--set={name}" for name in ("n_agents=1", "n_steps=2000", "warmup_steps=500", "n_rounds=20")]
+    labels = ["--label", "leak", "--label", "noise", "--drop", "never", "--no-estimate"]
+    table, model, new = (str(tmp_path / name) for name in ("t.csv", "m.dplan", "n.dplan"))
+    done = run(main, ["fit", table, *labels, *few, "-o", model])
+    assert done.exit_code == 0, done.output
+    assert "Column leak + noise: 'leak' matched" in done.output
+    done = run(main, ["update", model, table, "-o", new, "--no-estimate"])
+    assert done.exit_code == 0, done.output
+    assert run(main, ["score", table, "-m", model, "-o", str(tmp_path / "s.csv")]).exit_code == 0

@@ -2,6 +2,7 @@
 
 import difflib
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -19,20 +20,6 @@ def test_known_and_unlabelled_frauds_rank_on_top(model, table):
     fraud = (table["country"] == "XX").to_numpy()
     above = (scores[fraud][:, None] > scores[~fraud]).mean()
     assert above > 0.95
-
-
-def test_the_estimate_is_honest(table):
-    """With labels that mean nothing, held-out ones rank in the middle; with true ones, on top."""
-    rng = np.random.default_rng(0)
-    nonsense = table.with_columns(verdict=pl.Series(np.where(rng.random(3000) < 0.03, "fraud", "")))
-    middle = fit_table(from_table(nonsense, label="verdict", anomaly=["fraud"]), DPLAN(**QUICK))
-    assert 20 < middle.summary.estimate["median_percentile"] < 80
-    right = fit_table(from_table(table, label="verdict", anomaly=["fraud"]), DPLAN(**QUICK))
-    found = right.summary.estimate
-    assert found["median_percentile"] > 95
-    assert found["known"] == 9  # 30 % of 30
-    assert found["unlabelled"] == 594  # 20 % of 2970
-    assert 0 < found["known_in_budget"] <= found["known"]
 
 
 def test_the_summary_says_what_was_done(model):
@@ -53,12 +40,6 @@ def test_dropped_columns_are_named_and_not_needed_afterwards(table):
         fit_table(
             from_table(table.select("payment", "verdict"), label="verdict", anomaly=["fraud"]), IForest()
         )
-
-
-def test_one_known_anomaly_is_enough_but_gives_no_estimate(table):
-    one = table.with_columns(verdict=pl.Series(["fraud"] + [""] * 2999))
-    model = fit_table(from_table(one, label="verdict", anomaly=["fraud"]), DPLAN(**QUICK))
-    assert model.summary.estimate is None
 
 
 def test_percentiles_are_shares_of_unlabelled_training_rows(model, table):
@@ -91,7 +72,7 @@ def test_a_saved_model_does_the_same(model, model_path, table):
     again = TableModel.load(model_path)
     np.testing.assert_array_equal(again.score(table), model.score(table))
     assert again.reasons(table[:5]) == model.reasons(table[:5])
-    assert again.summary == model.summary
+    assert again.summary == replace(model.summary, seconds={})  # durations are not part of the file
     from_bytes = TableModel.load(model_path.read_bytes())
     np.testing.assert_array_equal(from_bytes.score(table), model.score(table))
 

@@ -130,8 +130,8 @@ def test_a_sheet_can_be_chosen(tmp_path):
         TABLE.write_excel(book, worksheet="Payments")
     assert read_table(tmp_path / "t.xlsx").columns == ["note"]
     assert_frame_equal(read_table(tmp_path / "t.xlsx", sheet="Payments"), TABLE)
-    with pytest.raises(ValueError, match="cannot be read as Excel"):
-        read_table(tmp_path / "t.xlsx", sheet="Nothing")
+    with pytest.raises(ValueError, match=r"has no sheet 'Payment'; did you mean 'Payments'.*'Read me'"):
+        read_table(tmp_path / "t.xlsx", sheet="Payment")
 
 
 ENCODED = {
@@ -152,6 +152,19 @@ def test_encodings_are_detected(name, block, monkeypatch):
     lines = TABLE.write_ndjson()
     if name == "cp1252":
         assert_frame_equal(read_table(io.BytesIO(lines.encode("cp1252")), kind="jsonl"), TABLE)
+
+
+@pytest.mark.parametrize("block", [12, 1 << 24])
+def test_a_file_that_is_cp1252_first_and_utf_8_later_is_noticed(block, monkeypatch):
+    monkeypatch.setattr("dplan.tables.decoding._BLOCK", block)
+    mixed = b"a,b\n" + "1,Köln\n2,x\n".encode("cp1252") * 5 + "3,Köln\n".encode()
+    with pytest.raises(
+        ValueError, match=r"line 12 is UTF-8, but other lines are not; save the file in one encoding"
+    ):
+        read_table(io.BytesIO(mixed))
+    assert read_table(io.BytesIO(mixed), encoding="cp1252")["b"].to_list()[-1] == "KÃ¶ln"
+    # Lines that are not UTF-8, whatever they contain, are cp1252.
+    assert read_table(io.BytesIO("a,b\n1,ß Ã¶\n".encode("cp1252")))["b"].to_list() == ["ß Ã¶"]
 
 
 def test_one_damaged_byte_does_not_change_the_encoding():
@@ -226,7 +239,7 @@ def test_the_share_of_the_file_grows_to_one(tmp_path, monkeypatch):
         assert len(shares) == 10
         assert shares == sorted(shares)
         assert shares[-1] == 1
-        if name != "t.csv.gz":
+        if name == "t.parquet":  # the beginning of a text file is read at once, to find its header
             assert 0 < shares[0] < 0.3
 
 
@@ -236,7 +249,7 @@ def test_a_missing_extra_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "fastexcel", None)
     (tmp_path / "t.duckdb").write_bytes(b"12345678DUCK")
     (tmp_path / "t.xlsx").write_bytes(b"PK")
-    with pytest.raises(ImportError, match=r"pip install 'dplan-ad\[duckdb\]'"):
+    with pytest.raises(ImportError, match=r"pip install duckdb"):
         read_table(tmp_path / "t.duckdb")
-    with pytest.raises(ImportError, match=r"pip install 'dplan-ad\[excel\]'"):
+    with pytest.raises(ImportError, match=r"pip install fastexcel"):
         read_table(tmp_path / "t.xlsx")

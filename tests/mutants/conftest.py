@@ -1,0 +1,3 @@
+"""Only `make mutants` needs cosmic-ray."""
+
+collect_ignore = ["changes.py", "__main__.py"]

@@ -1,0 +1,34 @@
+"""The modules that promises rest on, each with the tests that must notice every change of it; quick ones come first."""
+
+from pathlib import Path
+
+PROJECT = Path(__file__).parents[2]
+
+_PERSISTENCE = ("appending", "atomic", "claim", "header", "model_file", "nth_failure")
+
+# Doctests of the module itself run, too.
+TESTS: dict[str, tuple[str, ...]] = {
+    "metrics": ("test_metrics.py",),
+    "persistence/appending": ("persistence/test_appending.py", "review/test_log.py"),
+    "persistence/atomic": ("persistence/test_atomic.py", "persistence/test_nth_failure.py"),
+    "persistence/claim": ("persistence/test_claim.py", "persistence/test_nth_failure.py"),
+    "persistence/model_file": ("persistence/test_header.py", "persistence/test_model_file.py"),
+    "persistence/previous": ("persistence/test_nth_failure.py", "tables/test_updating.py"),
+    "scoring/alerts": ("scoring/test_scorer.py", "scoring/test_table.py"),
+    "scoring/scored": ("scoring/test_scorer.py", "scoring/test_novelty.py", "scoring/test_table.py"),
+    "scoring/scorer": ("scoring/test_scorer.py", "scoring/test_novelty.py", "scoring/test_table.py"),
+    "tables/labels": ("tables/test_labels.py",),
+    "tables/words": ("tables/test_labels.py",),
+    "web": ("test_web.py", "serving/test_promises.py"),
+    "review/log": ("review/test_log.py", "review/test_labels.py"),
+}
+
+
+def source(module: str) -> Path:
+    """Return the file of a module."""
+    return PROJECT / "src" / "dplan" / f"{module}.py"
+
+
+def files_of_tests(module: str) -> list[Path]:
+    """Return the files with the tests of a module."""
+    return [source(module), *(PROJECT / "tests" / name for name in TESTS[module])]
