@@ -10,15 +10,23 @@ else
 KERNELS := ARMV8 CORTEXA57 NEOVERSEN1
 endif
 
-.PHONY: demo test test-processors test-integrations test-lowest soak bench lint clean
+.PHONY: demo docs test test-processors test-integrations test-lowest soak mutants bench lint clean
 
 demo: .venv/.for-use
 	$(BIN)/dplan demo
 	$(BIN)/python -m experiments run --quick --jobs 2 -o demo-output/benchmark
 	$(BIN)/python -m experiments report demo-output/benchmark
-	$(BIN)/dplan example -o demo-output
+	$(BIN)/dplan example --overwrite -o demo-output
 	$(BIN)/dplan fit demo-output/forest-train.csv --label label --anomaly cottonwood --id plot --no-estimate --overwrite -o demo-output/forest.dplan
 	@echo "Now review the most suspicious plots on a page:  $(BIN)/dplan review demo-output/forest.dplan demo-output/forest-new.csv"
+
+# The site, in build/site, with warnings as errors; the scripts of the gallery and the notebook run. No network is needed.
+docs: .venv-docs/.ready
+	rm -rf build/site docs/gallery
+	.venv-docs/bin/python -m docs.recorded
+	.venv-docs/bin/sphinx-build -q -W --keep-going -b html docs build/site
+	PATH="$(CURDIR)/.venv-docs/bin:$$PATH" .venv-docs/bin/python -m docs.executed build/site/notebooks
+	.venv-docs/bin/python -m docs.links build/site
 
 test: lint
 	$(BIN)/python -m pytest -n 2
@@ -45,6 +53,12 @@ test-lowest: .venv-lowest/.ready
 soak: .venv/.for-development
 	$(BIN)/python -m pytest -m soak -s
 
+# Faults that are put into a copy of the source, one at a time, and every small change of the modules that promises rest
+# on: each must make a test fail. Both go on where they were interrupted.
+mutants: .venv/.for-mutants
+	$(BIN)/python -m tests.faults
+	$(BIN)/python -m tests.mutants
+
 bench: .venv/.for-development
 	$(BIN)/python -m benchmarks
 
@@ -54,7 +68,7 @@ lint: .venv/.for-development
 	$(BIN)/mypy
 
 clean:
-	rm -rf .venv .venv-integrations .venv-lowest .mypy_cache .pytest_cache .ruff_cache .hypothesis demo-output
+	rm -rf .venv .venv-docs .venv-integrations .venv-lowest build .mypy_cache .pytest_cache .ruff_cache .hypothesis demo-output
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:
@@ -68,9 +82,18 @@ clean:
 	$(INSTALL) --editable '.[dev]'
 	touch $@ .venv/.for-use
 
+.venv/.for-mutants: .venv/.for-development
+	$(INSTALL) --editable '.[mutants]'
+	touch $@
+
 .venv-lowest/.ready: pyproject.toml constraints/lowest.txt
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --constraint constraints/lowest.txt --editable '.[dev]'
+	touch $@
+
+.venv-docs/.ready: pyproject.toml constraints/docs.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --constraint constraints/docs.txt --editable '.[docs]'
 	touch $@
 
 .venv-integrations/.ready: pyproject.toml constraints/integrations.txt

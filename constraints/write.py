@@ -3,8 +3,9 @@
     python constraints/write.py lowest          the lower bounds in pyproject.toml
     python constraints/write.py ci              what is installed in this environment, after its tests have passed
     python constraints/write.py integrations    the same, in the environment of `make test-integrations`
+    python constraints/write.py docs            the same, in the environment of `make docs`
 
-They are for  pip install -c constraints/….txt -e '.[dev]'  or, the last one,  '.[integrations]'.
+They are for  pip install -c constraints/….txt -e '.[dev]'  or, the last ones,  '.[integrations]'  and  '.[docs]'.
 """
 
 import sys
@@ -74,8 +75,9 @@ def main(which: str) -> None:
     """Write one of the files."""
     write: dict[str, Callable[[], str]] = {
         "lowest": lowest,
-        "ci": lambda: installed(Requirement("dplan-ad[dev]"), EXAMPLE_NEEDS),
+        "ci": lambda: installed(Requirement("dplan-ad[mutants]"), EXAMPLE_NEEDS),
         "integrations": lambda: installed(Requirement("dplan-ad[integrations]")),
+        "docs": lambda: installed(Requirement("dplan-ad[docs]")),
     }
     (FOLDER / f"{which}.txt").write_text(write[which](), encoding="utf-8")
 
