@@ -21,6 +21,8 @@ FEW = [
     f"--set={name}"
     for name in ("n_agents=1", "n_steps=2000", "warmup_steps=500", "n_rounds=20", "n_trees=20")
 ]
+KINDS = """{"format": "dplan-rules", "version": 1, "columns": {"amount": "float"},
+ "kinds": [{"name": "large", "rule": {"all": [{"column": "amount", "at_least": 5}]}}]}"""
 SQL = "SELECT id, amount, day, town, checked FROM payments WHERE amount > 0 ORDER BY id;"
 
 
@@ -107,6 +109,9 @@ def test_python_takes_it_too(server, tmp_path):
     with pytest.raises(ValueError, match="name the table to write, as in postgresql:///postgres#scores"):
         score_file(model, Input(url, sql=SQL), url)
     assert SECRET not in repr(dplan.inspect(url, query=SQL))
+    (tmp_path / "k.json").write_text(KINDS)
+    score_file(model, Input(url, sql=SQL), f"{url}#with_kinds", kinds=tmp_path / "k.json")
+    assert psql("SELECT DISTINCT kind FROM with_kinds WHERE alert").strip() == "large"
 
 
 @pytest.mark.parametrize(

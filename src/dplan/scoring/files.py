@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,22 @@ def name_of(given: Any, otherwise: str) -> str:
 
 def _as_input(table: Input | str | Path, model: TableModel) -> Input:
     return table if isinstance(table, Input) else Input(table).like(model)
+
+
+@contextmanager
+def _target(output: str | Path, table: Input, on_error: OnError, overwrite: bool) -> Iterator[Output]:
+    """Yield what is written: a file, a folder, or a file that goes into a database."""
+    if isinstance(output, str) and is_url(output):
+        if on_error == "skip":
+            raise ValueError(
+                "on_error='skip' writes the skipped rows beside the output, and a database has no such place"
+            )
+        with into_table(Database(output), overwrite=overwrite) as path:
+            yield Output(path, "parquet", overwrite=overwrite)
+        return
+    target = Path(output)
+    is_folder = target.is_dir() or (not table.is_single and not target.suffix)
+    yield Output(target, "folder" if is_folder else format_of_output(target), overwrite=overwrite)
 
 
 def score_file(
@@ -133,20 +150,8 @@ def score_file(
     """
     if budget is not None and threshold is not None:
         raise ValueError("budget and threshold cannot be combined, because both define the alerts")
-    if isinstance(output, str) and is_url(output):
-        if on_error == "skip":
-            raise ValueError(
-                "on_error='skip' writes the skipped rows beside the output, and a database has no such place"
-            )
-        with into_table(Database(output), overwrite=overwrite) as path:
-            return score_file(
-                model, table, path,
-                budget=budget, threshold=threshold, top=top, explore=explore, novelty=novelty, explain=explain,
-                order=order, keep=keep, on_error=on_error, skip_labelled=skip_labelled, n_jobs=n_jobs,
-            )  # fmt: skip
-    loaded, target = as_model(model), Path(output)
+    loaded = as_model(model)
     found = _as_input(table, loaded)
-    is_folder = target.is_dir() or (not found.is_single and not target.suffix)
     scorer = Scorer(
         loaded,
         keep=keep,
@@ -156,9 +161,9 @@ def score_file(
         novelty=novelty,
         kinds=None if kinds is None else KindsOfRows(RuleFile.load(kinds), loaded),
     )
-    written = Output(target, "folder" if is_folder else format_of_output(target), overwrite=overwrite)
-    inputs: Iterable[Path] = [Path(one) for one in (model, kinds) if isinstance(one, str | Path)]
-    return score_table(scorer, found, written, explain=explain, order=order, inputs=inputs, n_jobs=n_jobs)
+    inputs = [Path(one) for one in (model, kinds) if isinstance(one, str | Path)]
+    with _target(output, found, on_error, overwrite) as written:
+        return score_table(scorer, found, written, explain=explain, order=order, inputs=inputs, n_jobs=n_jobs)
 
 
 def queue_file(
