@@ -63,7 +63,7 @@ def interval(ours: dict[Any, dict[str, Any]], other: dict[Any, dict[str, Any]], 
 def table_of_differences(folder: Path = RECORDS) -> Iterator[str]:
     """Yield how much higher ours is than each other method, with intervals."""
     found = by_method(folder)
-    names = ["ami", "ami_unlabelled", "classes", "alerts"]
+    names = ["ami", "ami_anomalies", "ami_unlabelled", "classes", "alerts"]
     rows = [
         [method, *(interval(found[OURS], own, name) for name in names)]
         for method, own in found.items()
