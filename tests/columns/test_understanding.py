@@ -443,3 +443,13 @@ def test_a_column_with_few_rows_of_numbers_is_text_even_if_most_different_values
     assert meaning.why == "text such as 'yes'; only 20 of 100 values are numbers"
     with pytest.raises(ValueError, match="'yes' is not a number, but 80 of 81 values are"):
         understood([str(i) for i in range(80)] + ["yes"])
+
+
+def test_a_column_of_numbers_and_many_other_texts_is_text():
+    tickets = [str(i) for i in range(80)] + [f"PC {i}" for i in range(20)]
+    values, meaning = understood(tickets)
+    assert values == tickets
+    assert not meaning.sure
+    assert meaning.why == "text such as 'PC 0'; only 80 of 100 values are numbers"
+    with pytest.raises(ValueError, match="'soon' is not a number, but 80 of 100 values are"):
+        understood([str(i) for i in range(80)] + ["soon", "none"] * 10)

@@ -66,6 +66,10 @@ READ = {
     "a German total after a line": (PLAIN + "\nSumme,,99,1\n", "the last row is not part"),
     "a total and a source": (PLAIN + "Grand total,,99,1\nSource: scales\n", "the last 2 rows are not part"),
     "a note at the end": (PLAIN + "\n* as of today\n", "the last row is not part"),
+    "notes as Excel writes them": (
+        PLAIN + "Source: scales,,,\n1 Weighed on the old scales,,,\n",
+        "the last 2 rows are not part",
+    ),
     "columns without name and values": (
         "".join(f"{line},,\n" for line in PLAIN.splitlines()),
         "columns 5, 6 have neither name nor values",
@@ -262,6 +266,10 @@ SHEETS = {
     "a title": ([["Production"], [], *TYPED], "the header is in row 3"),
     "units": ([TYPED[0], ["", "", "[kg]", ""], *TYPED[1:]], "row 2 has units"),
     "a total": ([*TYPED, ["Total", None, 99.0, 1]], "the last row is not part"),
+    "notes": (
+        [*TYPED, [], ["Note: weighed on the new scales"], ["See the sheet of the scales"]],
+        "the last 2 rows are not part",
+    ),
     "empty rows": ([*TYPED[:4], [], *TYPED[4:]], ""),
     "a title and a total": ([["Production"], *TYPED, [], ["Total", None, 99.0, 1]], "the header is in row 2"),
 }
@@ -294,6 +302,14 @@ def test_workbooks_of_older_and_other_programs(kind, tmp_path):
     agreed(path, tmp_path, sheet="Production")
     with pytest.raises(ValueError, match=r"unsupported file type; name the output .csv, .tsv, .xlsx"):
         format_of_output(path)
+
+
+def test_a_name_may_begin_with_an_ordinal(tmp_path):
+    text = "Income,,\nyear,10th percentile,90th percentile\n" + "".join(
+        f"{y},1,2\n" for y in range(2000, 2009)
+    )
+    (tmp_path / "t.csv").write_text(text)
+    assert read_table(tmp_path / "t.csv").columns == ["year", "10th percentile", "90th percentile"]
 
 
 def test_rows_in_messages_are_those_of_the_sheet(tmp_path):

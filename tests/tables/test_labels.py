@@ -274,6 +274,13 @@ def test_the_commands_take_several_label_columns(tmp_path):
     few = [f"--set={name}" for name in ("n_agents=1", "n_steps=2000", "warmup_steps=500", "n_rounds=20")]
     labels = ["--label", "leak", "--label", "noise", "--drop", "never", "--no-estimate"]
     table, model, new = (str(tmp_path / name) for name in ("t.csv", "m.dplan", "n.dplan"))
+    done = run(main, ["inspect", table, *labels[:-1]])
+    assert done.exit_code == 0, done.output
+    assert "Labels: " in done.output
+    assert " leak" in done.output
+    assert " noise" in done.output
+    for word in (["--label", "unknown"], ["--anomaly", "1"]):
+        assert run(main, ["inspect", table, *labels[:-1], *word]).exit_code == 1
     done = run(main, ["fit", table, *labels, *few, "-o", model])
     assert done.exit_code == 0, done.output
     assert "Column leak + noise: 'leak' matched" in done.output

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("file", type=TABLE)
-@click.option("--label", metavar="COLUMN", help="Column that marks known anomalies.")
+@repeated("--label", "COLUMN", "Column that marks known anomalies, or one class of them")
 @_options.words
 @repeated("--drop", "COLUMN", "Column to ignore")
 @_options.ids
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @_options.reading_or_stream
 def inspect(
     file: Path,
-    label: str | None,
+    label: tuple[str, ...],
     words: Words | None,
     drop: tuple[str, ...],
     ids: tuple[str, ...],

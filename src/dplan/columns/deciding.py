@@ -27,6 +27,7 @@ _FIRST, _SPREAD = 200, 800  # rows of a sample: the first ones, and others over 
 _BAD = 200  # values that did not have the proposed meaning, to propose again
 _ROUNDS = 3
 _MOSTLY, _MANY = 0.9, 20  # share of numbers among so many values that text with types is doubtful
+_SOME = 0.1  # share of values that are no accident if there are many different ones
 AS_TEXT = {"kind": "category"}  # text stays text, and a column that has another type keeps it
 
 
@@ -154,6 +155,11 @@ def understand_frame(
     return understand(columns, given, missing, aside=aside, problems=problems, typed=typed)
 
 
+def _is_text(odd: pl.Series, n_values: int) -> bool:
+    """Return whether values that mean something else are too many, or too many different ones, for accidents."""
+    return 2 * len(odd) > n_values or (len(odd) > _SOME * n_values and odd.n_unique() >= _MANY)
+
+
 def _has_types(columns: Iterable[pl.Series], aside: Collection[str]) -> bool:
     return any(series.dtype not in (pl.String, pl.Null) for series in columns if series.name not in aside)
 
@@ -205,11 +211,9 @@ class _Text:
             meaning = again
         values = meaning.parse(self.texts)
         n_good, n_values = len(values) - values.null_count(), len(values) - self.texts.null_count()
-        if (
-            self.given is None and 2 * n_good < n_values
-        ):  # of the different values, most are, but not of the rows
-            odd = self.texts.filter(values.is_null() & self.texts.is_not_null())[0]
-            why = f"text such as {shown(odd)}; only {n_good:,} of {n_values:,} values are {meaning.type}s"
+        odd = self.texts.filter(values.is_null() & self.texts.is_not_null())
+        if self.given is None and _is_text(odd, n_values):
+            why = f"text such as {shown(odd[0])}; only {n_good:,} of {n_values:,} values are {meaning.type}s"
             meaning = replace(type_named(AS_TEXT["kind"])(), why=why, sure=False)
             values = meaning.parse(self.texts)
         try:

@@ -20,7 +20,7 @@ from dplan.exceptions import CellError
 from dplan.tables.chunks import MISSING
 from dplan.tables.decoding import AUTO
 from dplan.tables.input import Input
-from dplan.tables.labels import read
+from dplan.tables.labelled import labels_of, names_of
 from dplan.tables.layout import Layout
 from dplan.tables.reading import as_text
 from dplan.tables.remarks import remark_on
@@ -94,7 +94,7 @@ class Inspection:
 def inspect(
     table: Input | str | Path | BinaryIO | pl.DataFrame | Any,
     *,
-    label: str | None = None,
+    label: str | Sequence[str] | None = None,
     anomaly: Sequence[object] | None = None,
     normal: Sequence[object] | None = None,
     unlabelled: Sequence[object] | None = None,
@@ -136,10 +136,9 @@ def inspect(
     >>> len(found.problems)
     1
     """
-    ids = [id] if isinstance(id, str) else list(id)
-    dropped = [drop] if isinstance(drop, str) else list(drop)
+    ids, dropped, several = names_of(id), names_of(drop), names_of(label or ())
     given, notes, errors = {**as_text(text), **as_given(columns)}, list[str](), list[CellError]()
-    aside = {*ids, *dropped, *([] if label is None else [label])}
+    aside = {*ids, *dropped, *several}
     if not isinstance(table, Input) and not is_frame(table):
         table = Input(cast(Any, table), kind or "", encoding, tuple(missing), sheet, query, layout=layout)
         table = replace(table, note=notes.append)
@@ -164,10 +163,10 @@ def inspect(
         except CellError as error:
             errors.append(error)
     labels = ""
-    if label in frame.columns:
+    if several and set(several) <= set(frame.columns):
         try:
-            found = read(frame[label], words or Words.of(anomaly, normal, unlabelled))
-            counts = {name: int((found.y == k).sum()) for k, name in enumerate(found.classes)}
+            found, _ = labels_of(name, frame, several, words or Words.of(anomaly, normal, unlabelled))
+            counts = {one: int((found.y == k).sum()) for k, one in enumerate(found.classes)}
             labels = described(counts, int((found.y < 0).sum()))
         except CellError as error:
             errors.append(error)

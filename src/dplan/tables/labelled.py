@@ -29,7 +29,7 @@ from dplan.tables.sampling import read_sample
 from dplan.tables.words import NUMBERS, Words, listed
 from dplan.text import shown
 
-__all__ = ["LabelledTable", "from_table", "understood"]
+__all__ = ["LabelledTable", "from_table", "labels_of", "names_of", "understood"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,11 +231,9 @@ def from_table(
     >>> payments.features.columns, payments.y.tolist(), payments.classes
     (['amount'], [1, 0, 0], ('unlabelled', 'fraud'))
     """
-    ids, dropped, several = _names(id), _names(drop), _names(label)
+    ids, dropped, several = names_of(id), names_of(drop), names_of(label)
     label = JOINED.join(several)
     name = "the table"
-    if len(several) > 1 and not partial and (words or anomaly or normal or unlabelled):
-        raise ValueError("what values mean can be given for one label column, not for several")
     words = words or Words.of(anomaly, normal, unlabelled)
     given = {**as_text(text), **as_given(columns)}
     # Labels can have any form, and an id such as 007 must be preserved.
@@ -291,13 +289,22 @@ def from_table(
         type_of(series)  # rejects unsupported types such as lists
     found_labels = LabelledTable(features, np.empty(0, dtype=np.int64), (), frame.select(ids), label, **more)
     with found_labels.located():
-        frame = _with_one_label(name, frame, several)
-        if len(several) > 1 and words is None:
-            present = frame[label].unique().to_list()
-            marked = [one for one in several if one in present]
-            words = Words(tuple(marked or several), ("normal",) if "normal" in present else None)
-        labels = read(frame[label], words, partial=partial)
+        labels, words = labels_of(name, frame, several, words, partial=partial)
     return replace(found_labels, y=labels.y, classes=labels.classes, words=words, labels=labels)
+
+
+def labels_of(
+    name: str, frame: pl.DataFrame, several: Sequence[str], words: Words | None, *, partial: bool = False
+) -> tuple[Labels, Words | None]:
+    """Return the labels in one or several label columns of a table with this name, and what their words mean."""
+    if len(several) > 1 and not partial and words is not None:
+        raise ValueError("what values mean can be given for one label column, not for several")
+    labels = _with_one_label(name, frame, several)[JOINED.join(several)]
+    if len(several) > 1 and words is None:
+        present = labels.unique().to_list()
+        marked = [one for one in several if one in present]
+        words = Words(tuple(marked or several), ("normal",) if "normal" in present else None)
+    return read(labels, words, partial=partial), words
 
 
 def _with_one_label(name: str, frame: pl.DataFrame, several: Sequence[str]) -> pl.DataFrame:
@@ -325,7 +332,8 @@ def _is_stream(table: object) -> bool:
     return hasattr(table, "read") and not isinstance(table, Input)
 
 
-def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+def names_of(given: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the names of columns that are given as one name or as several."""
     return (given,) if isinstance(given, str) else tuple(given)
 
 

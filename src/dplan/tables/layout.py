@@ -32,11 +32,17 @@ FOOTER_ROWS = 10  # rows that a footer is looked for in
 _NO_HEADER = (
     "pass --no-header, and the columns are called column_1, column_2, …, or --header-row if these are names"
 )
-_VALUE = re.compile(r"\s*[-+(]?\s*[$€£¥]?\s*[.,]?\d")  # of a number, date or time, never of a name
+_VALUE = re.compile(  # of a number, date or time, never of a name; "10th" may begin one
+    r"\s*[-+(]?\s*[$€£¥]?\s*[.,]?(?!\d+(?:st|nd|rd|th)\b)\d", re.I
+)
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _NUMBERED = re.compile(r"([A-Za-z_. ]*)(\d+)")
 _TOTAL = re.compile(
     r"(?:grand|sub)?[ -]?(?:totals?|totale?s?|totaux|sums?|summe|gesamt|insgesamt|suma|somme)\b", re.I
+)
+_NOTE = re.compile(
+    r"\W*(?:(?:foot)?notes?|sources?|remarks?|quellen?|anmerkung(?:en)?|hinweise?|fuentes?|notas?)\b|[*†‡]",
+    re.I,
 )
 _EMPTY = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "?", ".", "-")
 
@@ -161,12 +167,19 @@ def footer_of(rows: Rows, width: int) -> int:
         above = next((row for row in reversed(rows[: len(rows) - n]) if any(row)), None)
         if above is None:
             break
-        note = len(filled) == 1 and width > 2 and len(row) < width and filled == [0]
+        short = len(row) < width
+        note = width > 2 and filled == [0] and (short or _is_note(cells[0], rows[: len(rows) - n]))
         if note or _is_total(cells, filled, above):
             n_cut = n
         elif filled:
             break
     return n_cut
+
+
+def _is_note(cell: str, above: Rows) -> bool:
+    """Return whether the only cell of a row begins as notes do, or is a sentence where other rows have values."""
+    values = [_is_value(row[0]) for row in above if row and row[0].strip()]
+    return bool(_NOTE.match(cell)) or (len(cell.split()) > 3 and 2 * sum(values) > len(values))
 
 
 def _is_total(cells: list[str], filled: list[int], above: Sequence[str]) -> bool:
