@@ -9,6 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 os.environ.setdefault("MPLBACKEND", "agg")
 
 from _site.api import GROUPS
+from _site.copied import imports
 from _site.writing import write_all
 
 from dplan import __version__
@@ -82,6 +83,15 @@ def _read(app, name, source):
         source[0] = re.sub(r"\A# .*", lambda _: f"# {TITLES[name]}", source[0])
 
 
+def _complete_examples(app, what, name, obj, options, lines):
+    """Begin the examples with the imports that they need, so that they run as they are copied."""
+    first = next((number for number, line in enumerate(lines) if line.lstrip().startswith(">>> ")), None)
+    if first is not None:
+        indent = lines[first].partition(">>> ")[0]
+        names = [name for group in GROUPS.values() for name in group]
+        lines[first:first] = [f"{indent}>>> {line}" for line in imports(obj, "\n".join(lines), names)]
+
+
 def _link_pages(app, what, name, obj, options, lines):
     """Link the pages that docstrings name."""
     lines[:] = [re.sub(r"``docs/([\w-]+)\.md``", r":doc:`/\1`", line) for line in lines]
@@ -97,3 +107,4 @@ def setup(app):
     app.connect("source-read", _read)
     app.connect("autodoc-skip-member", _without_inherited)
     app.connect("autodoc-process-docstring", _link_pages)
+    app.connect("autodoc-process-docstring", _complete_examples)

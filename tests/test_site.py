@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 sys.path.insert(0, str(DOCS))
 from _site.api import GROUPS  # noqa: E402
+from _site.copied import imports, missing  # noqa: E402
 from _site.writing import command_pages, commands, found, members  # noqa: E402
 
 sys.path.insert(0, str(ROOT))
@@ -67,6 +68,17 @@ def test_every_public_name_and_method_has_an_example(name):
         page = examples(what) + "".join(map(examples, methods.values()))
         missing = [own for own in methods if f".{own}(" not in page]
         assert not missing, f"{name}: no example calls {', '.join(missing)}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_that_is_copied_has_all_names(name):
+    """Doctests see the names of their module, but readers do not: a page adds the imports."""
+    what = found(name)
+    methods = [inspect.getattr_static(what, own) for own in members(what)] if inspect.isclass(what) else []
+    for one in [what, *methods]:
+        names = {}
+        exec("\n".join(imports(one, inspect.getdoc(one) or "", NAMES)), names)
+        assert missing(examples(one)) <= set(names)
 
 
 def test_every_option_is_on_the_page_of_its_command():

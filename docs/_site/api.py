@@ -38,13 +38,21 @@ GROUPS: dict[str, list[str]] = {
         "dplan.list_detectors",
     ],
     "Alerts and explanations": [
-        "dplan.kinds",
         "dplan.notebook.alerts.Alerts",
         "dplan.notebook.card.Card",
         "dplan.explain.effects",
         "dplan.explain.Explanation",
         "dplan.tables.explaining.TableExplanation",
         "dplan.tables.reasons.Reason",
+    ],
+    "Kinds and rules": [
+        "dplan.kinds",
+        "dplan.kinds.finding.Kinds",
+        "dplan.kinds.finding.Group",
+        "dplan.rules.file.RuleFile",
+        "dplan.rules.file.Kind",
+        "dplan.rules.sql.script",
+        "dplan.rules.muting.muted",
     ],
     "Pictures": [
         "dplan.plot.scores",

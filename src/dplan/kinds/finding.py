@@ -48,6 +48,15 @@ class Group:
         Its alerts, the most typical first.
     columns : list of int
         The columns of the model, by their mean effect on the scores of these alerts, largest first.
+
+    Examples
+    --------
+    >>> import dplan
+    >>> rows = pl.DataFrame({"amount": [float(i % 90) for i in range(960)] + [900.0 + i for i in range(40)]})
+    >>> model = dplan.TableDetector(dplan.LogisticBaseline()).fit(rows, [0] * 970 + [1] * 20 + [0] * 10)
+    >>> group = model.kinds(rows, budget=40, n_kinds=1).groups[0]
+    >>> group.kind.name, len(group.alerts), [model.to_model().columns[column] for column in group.columns]
+    ('like class 1', 40, ['amount'])
     """
 
     kind: Kind
@@ -67,6 +76,17 @@ class Kinds:
         The kinds, the largest first; none if there are too few alerts.
     rules : RuleFile
         The same as data.
+
+    Examples
+    --------
+    >>> import dplan
+    >>> rows = pl.DataFrame({"amount": [float(i % 90) for i in range(960)] + [900.0 + i for i in range(40)]})
+    >>> model = dplan.TableDetector(dplan.LogisticBaseline()).fit(rows, [0] * 970 + [1] * 20 + [0] * 10)
+    >>> found = model.kinds(rows, budget=40, n_kinds=1)
+    >>> print(found)
+    40 alerts like class 1: `amount` at least 900. 28 of 28 matching rows were alerts (at least 91 %), ...
+    >>> found.n_alerts, found.is_sampled
+    (40, False)
     """
 
     table: ScoredTable

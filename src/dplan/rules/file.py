@@ -36,7 +36,18 @@ _ABOUT: dict[str, type | tuple[type, ...]] = {
 
 @dataclass(frozen=True)
 class Kind:
-    """A named rule, or a name without one; `about` has what else is known of it."""
+    """A named rule, or a name without one; `about` has what else is known of it.
+
+    Examples
+    --------
+    >>> from dplan.rules.rule import Condition, Rule
+    >>> until = {"owner": "ann", "reason": "our own shop", "until": "2024-03-31"}
+    >>> kind = Kind("cheap", Rule((Condition("price", "integer", at_most=9),)), {"muted": until})
+    >>> kind.is_muted(datetime.date(2024, 3, 31)), kind.is_muted(datetime.date(2024, 4, 1)), kind.precision
+    (True, False, 0.0)
+    >>> kind.to_json()["rule"]
+    {'all': [{'column': 'price', 'at_most': 9}]}
+    """
 
     name: str
     rule: Rule | None
@@ -82,7 +93,13 @@ class RuleFile:
     >>> found = RuleFile.from_json(json.loads(text))
     >>> print(found.kinds[0].rule)
     `price` at most 9.5
-    >>> RuleFile.from_json(found.to_json()) == RuleFile.from_json(json.loads(json.dumps(found.to_json())))
+    >>> RuleFile.from_json(found.to_json()).named("cheap") == found.kinds[0]
+    True
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     found.save(f"{folder}/rules.json")
+    ...     RuleFile.load(f"{folder}/rules.json").to_text() == found.to_text()
     True
     """
 
