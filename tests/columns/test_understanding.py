@@ -1,6 +1,7 @@
 """Columns as people write them: generated numbers and dates are read back, doubt is named, and score reads like fit."""
 
 import datetime as dt
+import re
 
 import numpy as np
 import polars as pl
@@ -9,6 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dplan import LogisticBaseline
+from dplan.columns import moments
 from dplan.columns.deciding import understand
 from dplan.columns.given import parse_column, read_columns
 from dplan.columns.numbers import Number
@@ -176,6 +178,13 @@ def test_dates_are_read_as_people_write_them(cells, first, order):
     found, meaning = understood([*cells, None])
     assert (found[0], found[-1], meaning.type, meaning.order) == (first, None, "date", order)
     assert meaning.sure
+
+
+@pytest.mark.parametrize("pattern", ["_NAMED", "_CLOCK_WITH_POINTS"])
+def test_a_text_of_megabytes_is_no_date_after_its_first_letters(pattern):
+    """One cell of a request would keep all other requests waiting."""
+    _, most = re._parser.parse(getattr(moments, pattern).pattern).getwidth()
+    assert most < 200
 
 
 def test_ambiguous_dates_are_named_and_follow_other_columns():

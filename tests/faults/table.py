@@ -167,10 +167,14 @@ FAULTS = [
           ("serving/test_models.py::test_a_crafted_model_is_refused_and_the_one_before_is_kept",)),
     # Too much for the service, or for whoever reads a table.
     Fault("headers that never end", "serving/server.py",
-          "            else:\n                "
-          'self.timer = self.loop.call_later(seconds, self.refuse, 408, "Request Timeout")',
-          "            else:\n                pass",
+          "            else:\n                self.start_timer()", "            else:\n                pass",
           ("serving/test_app.py::test_clients_that_do_not_finish_their_headers_are_sent_away",)),
+    Fault("trailers of any size", "serving/server.py", "_MAX_HEADERS - self.size\n",
+          "_MAX_HEADERS - self.size if self.in_headers else 2**40\n",
+          ("serving/test_app.py::test_what_belongs_to_no_body_is_limited_whoever_sends_it",)),
+    Fault("a refused client that stays", "serving/server.py",
+          "            if self.is_answered():\n                self.start_timer()\n", "",
+          ("serving/test_app.py::test_a_client_that_was_refused_does_not_stay",)),
     Fault("more connections than files", "serving/server.py", "if len(self.connections) > most:",
           "if not self.connections:",
           ("serving/test_app.py::test_more_connections_than_files_may_be_open_leave_files_for_models",)),

@@ -5,6 +5,7 @@ import resource
 import shutil
 import socket
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -343,6 +344,44 @@ def test_long_headers_are_refused(strict):
             except ConnectionError:  # closed before all was sent
                 answer = b"HTTP/1.1 431 "
             assert answer.startswith(b"HTTP/1.1 %b " % status)
+
+
+CHUNKED = b"POST /score HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def is_closed_while_it_sends(connection, data, times, pause=0.0):
+    try:
+        for _ in range(times):
+            connection.sendall(data)
+            time.sleep(pause)
+    except ConnectionError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("begins", "goes_on"),
+    [(b"0\r\nX: ", b"a"), (b"0\r\n", b"a:b\r\n"), (b"1;", b"a")],
+    ids=["a trailer", "trailers", "an extension of a chunk"],
+)
+def test_what_belongs_to_no_body_is_limited_whoever_sends_it(begins, goes_on, strict):
+    with socket.create_connection(("127.0.0.1", strict.port), timeout=120) as connection:
+        connection.sendall(CHUNKED + begins)
+        assert is_closed_while_it_sends(connection, goes_on * 50_000, times=200)
+
+
+def test_a_client_that_was_refused_does_not_stay(model_path, tmp_path):
+    token = {"DPLAN_TOKEN": "open sesame"}
+    with Running(tmp_path, model_path, "--timeout", 1, environment=token) as running:
+        for ends in (False, True):
+            with socket.create_connection(("127.0.0.1", running.port), timeout=120) as connection:
+                connection.sendall(CHUNKED)
+                assert connection.recv(1000).startswith(b"HTTP/1.1 401 ")
+                if ends:
+                    connection.sendall(b"0\r\n\r\n")
+                    connection.makefile("rb").read()
+                else:
+                    assert is_closed_while_it_sends(connection, b"1\r\na\r\n", times=2_000, pause=0.05)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits open files")

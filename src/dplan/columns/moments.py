@@ -42,9 +42,10 @@ _YEAR_LAST = re.compile(
 )
 _MIN_COMPACT = 20
 _COMPACT = re.compile(r"(?P<year>(?:19|20)\d{2})(?P<month>\d{2})(?P<day>\d{2})(?P<time>T\d{6}(?:\.\d+)?)?")
-_NAMED = (  # 14. Januar 2024, 14-Jan-24, Sun, 14 Jan 2024, January 14th, 2024
-    r"(?i)^(?:[a-zà-ÿ]+,\s*)?(?:(\d{1,2})(?:\.|st|nd|rd|th)?[ -]+([a-zà-ÿ]+)\.?"
-    r"|([a-zà-ÿ]+)\.? +(\d{1,2})(?:st|nd|rd|th)?,?)[ -]+(\d{2,4})"
+_WORD = r"[a-zà-ÿ]{1,20}"  # so long that no text takes long
+_NAMED = re.compile(  # 14. Januar 2024, 14-Jan-24, Sun, 14 Jan 2024, January 14th, 2024
+    rf"(?i)(?:{_WORD},\s{{0,9}})?(?:(\d{{1,2}})(?:\.|st|nd|rd|th)?[ -]{{1,9}}({_WORD})\.?"
+    rf"|({_WORD})\.? {{1,9}}(\d{{1,2}})(?:st|nd|rd|th)?,?)[ -]{{1,9}}(\d{{2,4}})"
 )
 _CLOCK = re.compile(r"(?P<hour>\d{1,4}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.\d+)?)?")
 _CLOCK_WITH_POINTS = re.compile(r"(?P<hour>\d{1,2})\.(?P<minute>\d{2})\.(?P<second>[0-5]\d)")
@@ -75,7 +76,7 @@ def orders(texts: Iterable[str]) -> list[str]:
 
 
 def _orders_of(text: str) -> set[str]:
-    text = re.sub(_NAMED, _numbered, text)  # the name of a month leaves no doubt
+    text = _numbered(text)  # the name of a month leaves no doubt
     found = _YEAR_FIRST.fullmatch(text) or _COMPACT.fullmatch(text)
     if found is not None:
         return {"ymd"} if _possible(int(found["month"]), int(found["day"])) else set()
@@ -106,14 +107,23 @@ def _possible(month: int, day: int) -> bool:
     return 1 <= month <= 12 and 1 <= day <= 31
 
 
-def _numbered(found: re.Match[str]) -> str:
-    """Rewrite a date with the name of its month as year-month-day."""
+def _numbered(text: str) -> str:
+    """Rewrite a date with the name of its month as year-month-day; other text stays as it is.
+
+    Examples
+    --------
+    >>> _numbered("Sun, 14 Jan 2024 7:30"), _numbered("soon")
+    ('2024-01-14 7:30', 'soon')
+    """
+    found = _NAMED.match(text)
+    if found is None:
+        return text
     name, day, year = (found[2] or found[3]).lower(), found[1] or found[4], found[5]
     month = _NUMBER_OF_MONTH.get(name[:4]) or _NUMBER_OF_MONTH.get(name[:3])
     if month is None or len(year) == 3:
-        return found[0]
+        return text
     year = year if len(year) == 4 else ("20" if int(year) < 69 else "19") + year
-    return f"{year}-{month:02}-{int(day):02}"
+    return f"{year}-{month:02}-{int(day):02}{text[found.end() :]}"
 
 
 def read_dates(texts: pl.Series, order: str) -> pl.Series:
@@ -133,7 +143,7 @@ def read_dates(texts: pl.Series, order: str) -> pl.Series:
     left = texts.filter(found.is_null() & texts.is_not_null()).unique()
     if left.is_empty():
         return found
-    plain = pl.Series([re.sub(_NAMED, _numbered, text) for text in left.to_list()], dtype=pl.String)
+    plain = pl.Series([_numbered(text) for text in left.to_list()], dtype=pl.String)
     values = pl.Series([None] * len(left), dtype=pl.Datetime("us"))
     forms = dict.fromkeys(_format_of(text, order) for text in plain.to_list())
     for other in forms:
@@ -166,7 +176,7 @@ def _format_of(text: str, order: str) -> str | None:
         return ("%Y%m%d" + "T%H%M%S%.f" * bool(found["time"])) if order == "ymd" else None
     found = (_YEAR_FIRST if order == "ymd" else _YEAR_LAST).fullmatch(text)
     if found is None:
-        named = re.sub(_NAMED, _numbered, text)
+        named = _numbered(text)
         if named == text or (found := _YEAR_FIRST.fullmatch(named)) is None:
             return None
         order = "ymd"

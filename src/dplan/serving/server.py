@@ -26,7 +26,7 @@ __all__ = ["serve"]
 _GRACE_SECONDS = 30  # for requests under way when the server is told to stop
 _MAX_CONNECTIONS = 2_000
 _SPARE_FILES = 64  # of those that may be open: models are loaded, however many clients there are
-_MAX_HEADERS = 65_536  # bytes
+_MAX_HEADERS = 65_536  # bytes of headers, or of anything else that is not the content of a body
 
 
 def serve(
@@ -110,19 +110,23 @@ def _connections() -> int:
 
 
 def _limited(seconds: float, most: int) -> type[asyncio.Protocol]:
-    """Return what handles a connection: uvicorn's protocol, with limits on headers, which it takes from anybody.
+    """Return what handles a connection: uvicorn's protocol, with limits on what it takes from anybody.
+
+    Headers are limited in size and time. So is what a client can send instead: trailers and extensions of chunks, and a
+    body that is not read, because the request has been answered.
 
     Parameters
     ----------
     seconds : float
-        Time to receive the headers of a request.
+        Time to receive the headers of a request, or the rest of one that has been answered.
     most : int
         Connections; further ones are closed at once.
     """
 
     class Limited(HttpToolsProtocol):
         in_headers = True
-        size = n_requests = 0
+        n_parts = 0  # headers and pieces of bodies that have arrived
+        size = 0  # bytes since the last of them
         timer: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -130,23 +134,20 @@ def _limited(seconds: float, most: int) -> type[asyncio.Protocol]:
             if len(self.connections) > most:
                 transport.close()
             else:
-                self.timer = self.loop.call_later(seconds, self.refuse, 408, "Request Timeout")
+                self.start_timer()
 
         def connection_lost(self, exc: Exception | None) -> None:
             self.stop_timer()
             super().connection_lost(exc)
 
         def data_received(self, data: bytes) -> None:
-            if not self.in_headers:
-                super().data_received(data)
-                return
-            if self.timer is None:
-                self.timer = self.loop.call_later(seconds, self.refuse, 408, "Request Timeout")
-            before, left = self.n_requests, _MAX_HEADERS - self.size
+            if self.in_headers and self.timer is None:
+                self.start_timer()
+            before, left = self.n_parts, _MAX_HEADERS - self.size
             super().data_received(data[:left])
             if self.transport.is_closing():
                 return
-            if self.n_requests > before:
+            if self.n_parts > before:
                 if len(data) > left:
                     super().data_received(data[left:])
             elif len(data) > left:
@@ -157,19 +158,40 @@ def _limited(seconds: float, most: int) -> type[asyncio.Protocol]:
         def on_headers_complete(self) -> None:
             self.stop_timer()
             self.in_headers, self.size = False, 0
-            self.n_requests += 1
+            self.n_parts += 1
             super().on_headers_complete()
+
+        def on_body(self, body: bytes) -> None:
+            self.size = 0
+            self.n_parts += 1
+            super().on_body(body)
 
         def on_message_complete(self) -> None:
             self.in_headers = True
+            if self.cycle.response_complete:  # so uvicorn does not limit the time until the next request
+                self.stop_timer()
+                self.start_timer()
             super().on_message_complete()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if self.is_answered():
+                self.start_timer()
+
+        def is_answered(self) -> bool:
+            return not self.in_headers and self.cycle.response_complete
 
         def refuse(self, status: int, reason: str) -> None:
             self.stop_timer()
-            body = orjson.dumps({"error": reason})
-            head = f"HTTP/1.1 {status} {reason}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-            self.transport.write(f"{head}Connection: close\r\n\r\n".encode() + body)
+            if not self.is_answered():
+                body = orjson.dumps({"error": reason})
+                head = f"HTTP/1.1 {status} {reason}\r\nContent-Type: application/json\r\n"
+                head += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+                self.transport.write(head.encode() + body)
             self.transport.close()
+
+        def start_timer(self) -> None:
+            self.timer = self.loop.call_later(seconds, self.refuse, 408, "Request Timeout")
 
         def stop_timer(self) -> None:
             if self.timer is not None:
