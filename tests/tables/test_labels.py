@@ -12,6 +12,7 @@ from polars.testing import assert_frame_equal
 from dplan import IForest, LogisticBaseline, ManyAnomaliesWarning, TableDetector
 from dplan.cli.main import main
 from dplan.tables import TablePreparer, fit_table, from_table
+from dplan.tables.words import has_verdict, words_of
 from tests.tables.test_reading import FORMS, TABLE
 
 
@@ -243,6 +244,30 @@ def test_a_label_column_of_yes_and_no_needs_no_words():
         assert own.y.tolist() == (table["noise"] == "yes").cast(int).to_list()
     with pytest.raises(ValueError, match=r"contains 'no' .*, 'perhaps' \(1 row\); specify which values"):
         from_table(pl.DataFrame({"x": [1, 2, 3], "l": ["no", "no", "perhaps"]}), "l")
+
+
+def test_every_command_reads_a_label_column_of_yes_and_no(tmp_path):
+    noise = pl.col("noise").replace({"yes": "sí", "no": "não"})
+    table = machines().select("pressure", "level", noise)
+    table.write_csv(tmp_path / "t.csv")
+    model = fit_table(from_table(tmp_path / "t.csv", "noise"), LogisticBaseline(), estimate=False)
+    model.save(tmp_path / "m.dplan")
+    assert has_verdict(table["noise"], model).tolist() == (table["noise"] == "sí").to_list()
+    own = from_table(tmp_path / "t.csv", "noise", words=words_of(model), partial=True)
+    assert own.y.tolist() == (table["noise"] == "sí").cast(int).to_list()
+    run = CliRunner().invoke
+    done = run(
+        main, ["report", str(tmp_path / "m.dplan"), str(tmp_path / "t.csv"), "-o", str(tmp_path / "r.html")]
+    )
+    assert done.exit_code == 0, done.output
+    assert words_of(model, answers=True).marks(pl.Series(["Sí", "não", "0", "1"])).tolist() == [1, -1, -1, 1]
+
+
+def test_a_large_table_of_yes_and_no_is_sampled(tmp_path):
+    labels = ["yes"] * 30 + ["no"] * 2_970
+    pl.DataFrame({"x": range(3_000), "l": labels}).write_csv(tmp_path / "t.csv")
+    own = from_table(tmp_path / "t.csv", "l", sample=1_000)
+    assert (len(own.y), int(own.y.sum())) == (1_030, 30)
 
 
 @pytest.mark.parametrize("sample", [None, 1000])

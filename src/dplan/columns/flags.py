@@ -25,7 +25,7 @@ from dplan.columns.records import (
 from dplan.columns.unused import MIN_ROWS
 from dplan.text import shown
 
-__all__ = ["Filled", "Flag", "is_flag", "read_flags"]
+__all__ = ["Filled", "Flag", "is_flag", "is_yes", "read_flags"]
 
 _YES_WORDS = """
 true t yes y ja j oui o vrai si sí vero verdadero sim s verdadeiro tak да ano áno igen kyllä evet wahr on prawda так ναι
@@ -164,7 +164,18 @@ def is_flag(text: str) -> bool:
     >>> is_flag("Ja"), is_flag("maybe")
     (True, False)
     """
-    return text.lower() in _YES or text.lower() in _NO
+    return is_yes(text) or text.lower() in _NO
+
+
+def is_yes(text: str) -> bool:
+    """Return whether a text means yes.
+
+    Examples
+    --------
+    >>> is_yes("Ja"), is_yes("no")
+    (True, False)
+    """
+    return text.lower() in _YES
 
 
 def read_flags(texts: pl.Series) -> pl.Series:

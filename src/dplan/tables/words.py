@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dplan.columns.flags import is_flag, is_yes
 from dplan.tables.summary import Summary, Trained
 from dplan.text import shown
 
@@ -76,7 +77,7 @@ class Words:
         Further words, each "anomaly" (of no particular class), "normal", "unlabelled" or "unsure"; if there are any, a
         word that nobody knows is refused.
     numbered : bool
-        Whether positive numbers are classes.
+        Whether positive numbers are classes, and yes and no, in several languages, mean 1 and 0.
     """
 
     anomaly: tuple[str, ...] | None = None
@@ -129,6 +130,8 @@ class Words:
         if self.numbered and number.isdecimal() and int(number) > 0:
             return place(number, classes)
         meaning = self.built_in.get(number.casefold())
+        if meaning is None and self.numbered and is_flag(text):
+            meaning = "anomaly" if is_yes(text) else "normal" if self.are_answers else "unlabelled"
         if meaning == "anomaly":
             return place(general_class(self.anomaly or ()), classes)
         return None if meaning is None else _CODES[meaning]
