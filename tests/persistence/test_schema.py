@@ -7,13 +7,14 @@ accompanied by an unknown one.
 import copy
 import json
 
+import numpy as np
 import pytest
 
 from dplan.exceptions import VerdictLogError
 from dplan.persistence.schema import is_number, is_text
 from dplan.review.export import count_lines, export_labels, merge_logs
 from dplan.review.folder import Kept
-from dplan.review.log import VerdictLog, read_log
+from dplan.review.log import VerdictLog, chosen_threshold, read_log
 from dplan.review.table import TableFile
 from dplan.rules.file import RuleFile
 from dplan.tables import Input
@@ -44,6 +45,8 @@ LINES = [
     {"kind": "refit", "round": 1, "model": "m", "seconds": 1.0, "upto": 5},
     {"kind": "threshold", "round": 1, "score": 0.5, "alerts": 3, "rows": 9, **BY},
     {"kind": "rename", "from": "fraud", "to": "theft", **BY},
+    {"kind": "mute", "rule": "r1", "name": "cheap", "reason": "harmless", "until": "", **BY},
+    {"kind": "unmute", "rule": "r1", "name": "cheap", **BY},
 ]
 LOG = [{"n": n, **TIME, **line} for n, line in enumerate(LINES, start=1)]
 
@@ -85,6 +88,7 @@ def test_a_log_is_refused_or_can_be_used_whatever_stands_in_it(tmp_path):
             n_refused += 1
         else:
             count_lines(used[-1])
+            chosen_threshold(used[-1], np.arange(5.0))
             assert odd != "unknown" or not any("spin" in record for record in used[-1])
     assert n_refused > 2_000
     assert len(used) > 200

@@ -50,6 +50,7 @@ _COUNT, _NUMBER, _TEXT = (
     (is_text, "text"),
 )
 _TEXTS = (is_texts, "a list of texts")
+_ROWS = (lambda value: is_count(value) and value > 0, "a number of rows")
 _BY = {"who": _TEXT, "window": _TEXT}
 _FIELDS: dict[str, Fields] = {
     "session": {"version": _COUNT, "table": _TEXT, "model": _TEXT, "ids": _TEXTS, "who": _TEXT,
@@ -59,11 +60,11 @@ _FIELDS: dict[str, Fields] = {
         "rank": _COUNT, "reasons": _TEXTS,
         "verdict": (lambda value: value in get_args(Decision), "anomaly, normal or unsure"),
         "class": _TEXT, **_BY, "seconds": _NUMBER, "comment": _TEXT,
-        "together": (lambda value: is_count(value) and value > 0, "a number of rows"),
+        "together": _ROWS,
     },
     "undo": {"of": (list_of(is_count), "a list of line numbers"), **_BY},
     "refit": {"round": _COUNT, "model": _TEXT, "seconds": _NUMBER, "upto": _COUNT},
-    "threshold": {"round": _COUNT, "score": _NUMBER, "alerts": _COUNT, "rows": _COUNT, **_BY},
+    "threshold": {"round": _COUNT, "score": _NUMBER, "alerts": _COUNT, "rows": _ROWS, **_BY},
     "rename": {"from": _TEXT, "to": _TEXT, **_BY},
     "mute": {"rule": _TEXT, "name": _TEXT, "reason": _TEXT, "until": _TEXT, **_BY},
     "unmute": {"rule": _TEXT, "name": _TEXT, **_BY},
