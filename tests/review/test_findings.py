@@ -13,9 +13,9 @@ import pytest
 
 from dplan.review.engine import Engine
 from dplan.review.table import as_file
-from dplan.review.view import state_view
+from dplan.review.view import open_rows, state_view
 from tests.browser import needs_browser
-from tests.review.browsing import press, ready, shown
+from tests.review.browsing import LAPTOP, press, ready, shown
 from tests.review.serving import Client, served
 from tests.serving.process import until
 
@@ -125,3 +125,86 @@ def test_all_columns_of_similar_rows_can_be_seen(open_page):
     )
     assert page.locator(".similar thead tr:nth-child(2) th").count() == 6
     assert table["width"] <= box["width"] + 1
+
+
+def test_rows_without_an_id_are_called_by_their_number(folder, tmp_path):
+    table = pl.read_csv(folder / "june.csv").with_columns(payment=pl.lit(None, pl.String))
+    table.write_csv(tmp_path / "june.csv")
+    with served(folder, tmp_path, table=tmp_path / "june.csv", refit_every=0) as page:
+        client = Client(page)
+        first, second = client.get("/api/queue")["rows"][:2]
+        assert first["id"] == f"row {first['row'] + 1:,}"
+        client.judge(first, "anomaly")
+        assert client.get("/api/history")["rows"][0]["id"] == first["id"]
+        assert client.get(f"/api/row/{second['row']}")["id"] == second["id"] != first["id"]
+        assert client.judge(second, "normal")[1]["saved"][0]["id"] == second["id"]
+        client.close()
+
+
+def test_a_filter_finds_missing_values(open_session, folder, tmp_path):
+    table = pl.read_csv(folder / "june.csv").with_columns(
+        country=pl.when(pl.int_range(pl.len()) % 1000 == 0).then(None).otherwise("country")
+    )
+    table.write_csv(tmp_path / "june.csv")
+    rows, _, odd = open_rows(open_session(tmp_path / "june.csv"), "country=missing")
+    assert (sorted(rows), odd) == ([0, 1000, 2000], [])
+
+
+@needs_browser
+def test_a_filter_lists_decided_rows_last_and_opens_them(open_page, review):
+    page = open_page()
+    row = press(page, "n")
+    page.fill("#filter", f"payment={row}")
+    page.wait_for_function("row => document.querySelector('.row-id').innerText === row", arg=row)
+    assert (
+        page.inner_text("#queue-note") == f"1 row matches in the whole table of "
+        f"{len(review.session.round.scores):,}; 1 of them has a verdict"
+    )
+    assert page.inner_text("#queue .entry .badge") == "normal"
+    assert page.inner_text(".row-note").startswith("me marked this row as normal")
+    page.fill("#filter", "payment:copy-")
+    page.wait_for_function("() => document.querySelectorAll('#queue .entry').length === 6")
+    page.keyboard.press("Enter")
+    given = {press(page, "n") for _ in range(6)}
+    assert given == {f"copy-{i}" for i in range(6)}  # and does not come back to them
+    assert shown(page) == "Nothing left to look at"
+    page.wait_for_function("() => document.querySelectorAll('#queue .entry .badge.normal').length === 6")
+    page.fill("#filter", "no such words")
+    page.wait_for_function("() => document.querySelector('.row-id').innerText === 'No row matches'")
+    assert page.problems == []
+
+
+@needs_browser
+def test_a_key_of_a_new_class_that_comes_too_early_is_said(open_page, review):
+    page = open_page()
+    page.evaluate("""() => new MutationObserver(() =>
+      document.body.dispatchEvent(new KeyboardEvent('keydown', { key: '9', code: 'Digit9', bubbles: true }))
+    ).observe(document.getElementById('row-head'), { childList: true })""")
+    page.keyboard.press("j")
+    page.wait_for_selector("#doing:visible")
+    assert page.inner_text("#doing").startswith("That was too quick")
+    assert not page.is_visible("#naming")
+    ready(page)
+    page.keyboard.press("9")
+    page.wait_for_selector("#naming[open]")
+
+
+@needs_browser
+def test_a_table_with_many_columns_can_be_read_in_context(browser, folder, tmp_path):
+    table = pl.read_csv(folder / "june.csv")
+    table.with_columns(**{f"some_rather_long_name_{i}": pl.lit("one and another word") for i in range(20)}).write_csv(
+        tmp_path / "wide.csv"
+    )  # fmt: skip
+    with served(folder, tmp_path, table=tmp_path / "wide.csv", refit_every=0) as review:
+        context = browser.new_context(viewport=LAPTOP)
+        page = context.new_page()
+        page.goto(review.url)
+        ready(page)
+        page.select_option(".context select", "country")
+        page.wait_for_selector(".context tbody tr")
+        heights = page.eval_on_selector_all(
+            ".context tr", "rows => rows.map((row) => row.getBoundingClientRect().height)"
+        )
+        assert max(heights) < 60
+        assert page.evaluate("document.documentElement.scrollWidth") <= LAPTOP["width"]
+        context.close()

@@ -33,7 +33,7 @@ from dplan.review.progress import choose_threshold, threshold_view
 from dplan.review.rounds import GROUPINGS, Round
 from dplan.review.session import Session
 from dplan.review.table import repeated_columns
-from dplan.review.view import Readers, entry_view, queue_view, state_view, verdict_view
+from dplan.review.view import Readers, entry_view, queue_view, row_name, state_view, verdict_view
 from dplan.text import visible
 
 __all__ = ["create_app"]
@@ -106,8 +106,7 @@ class Pages:
                 "contexts": [visible(name, 80) for name in repeated_columns(current.pool)],
                 "round": current.number,
                 "digest": key.digest,
-                "id": visible(", ".join(key.ids), 80),
-                "judged": verdict_view(judged[row]) if row in judged else None,
+                "id": row_name(key.ids, row),
             }
         )
 

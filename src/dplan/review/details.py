@@ -15,6 +15,7 @@ from dplan.columns.formatting import cell, format_value
 from dplan.review.log import Record, label_of
 from dplan.review.rounds import GROUPINGS, Round
 from dplan.review.session import Session
+from dplan.review.view import row_name
 from dplan.tables.evidence import Evidence
 from dplan.tables.model import TableModel
 from dplan.tables.row_keys import feature_keys
@@ -120,7 +121,7 @@ def group_view(session: Session, row: int, by: str, columns: Sequence[str]) -> d
             {
                 "row": other,
                 "digest": keys[other].digest,
-                "id": visible(", ".join(keys[other].ids), 80),
+                "id": row_name(keys[other].ids, other),
                 "score": round(float(current.scores[other]), 3),
                 "values": [visible(_whole(frame, name, 0), 60) for name in columns[:_COLUMNS]],
             }
@@ -236,7 +237,7 @@ def _distinct(rows: Float32s, order: NDArray[np.int64]) -> list[int]:
 
 
 def _title(record: Record) -> str:
-    return ", ".join(record["row"]) + (f" ({record['class']})" if record["class"] else "")
+    return row_name(record["row"], record["number"]) + (f" ({record['class']})" if record["class"] else "")
 
 
 def _text(frame: pl.DataFrame, name: str, row: int) -> str:

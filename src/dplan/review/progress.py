@@ -15,6 +15,7 @@ from dplan.review.log import Refused
 from dplan.review.session import Session
 
 __all__ = [
+    "FEWEST",
     "Estimate",
     "Rate",
     "alert_volume",
@@ -29,7 +30,7 @@ __all__ = [
 _RECENT = 15  # verdicts that show the share of anomalies now
 _WEIGHT = 0.2  # of such a verdict, because the share will change
 _SURE = 200  # verdicts without a find, after which each counts in full
-_FEWEST = 10  # verdicts that an estimate needs
+FEWEST = 40  # verdicts that an estimate needs: in a review's first batches, what comes next changes fastest
 _NEXT = 50  # rows that an estimate is about
 _LOW, _HIGH = 0.05, 0.95
 
@@ -66,20 +67,20 @@ def likely_rate(found: Sequence[bool]) -> Rate | None:
     """Return the share of anomalies to expect among the next rows, given the verdicts so far, the oldest first.
 
     The last 15 verdicts say what the share is now or, if none of them found an anomaly, all since the last find. It
-    will change, so each counts as a fraction of a verdict; the longer nothing was found, the larger that is. Both
+    will change, so each counts as a fraction of a verdict; the longer nothing was found, the larger that is. These
     numbers were chosen on the committed records of the suite ``discovery``.
 
     Returns
     -------
     Rate or None
-        None with fewer than ten verdicts.
+        None with fewer than 40 verdicts.
 
     Examples
     --------
-    >>> likely_rate([True, False] * 10)
+    >>> likely_rate([True, False] * 20)
     Rate(expected=0.475, low=0.1186, high=0.8469)
     """
-    if len(found) < _FEWEST:
+    if len(found) < FEWEST:
         return None
     quiet = next((n for n, hit in enumerate(reversed(found)) if hit), len(found))
     recent = found[-max(_RECENT, quiet) :]
@@ -97,7 +98,7 @@ def next_rows(rate: Rate, n: int = _NEXT) -> Estimate:
 
     Examples
     --------
-    >>> next_rows(likely_rate([True, False] * 10))
+    >>> next_rows(likely_rate([True, False] * 20))
     Estimate(rows=50, expected=23.8, low=5, high=43)
     >>> next_rows(likely_rate([True] * 5 + [False] * 200))
     Estimate(rows=50, expected=0.1, low=0, high=1)
@@ -158,6 +159,7 @@ def threshold_view(session: Session) -> dict[str, Any]:
         "rows": len(current.scores),
         "threshold": current.model.threshold if chosen is None else chosen,
         "chosen": chosen is not None,
+        "fewest": FEWEST,
         "volume": volume,
     }
 

@@ -25,6 +25,7 @@ __all__ = ["Found", "TableFile", "TableRows", "as_file", "explained", "matching"
 
 
 _TERM = re.compile(r'\s*("(?:[^"]*)"|[^\s"]\S*)')
+_MISSING = "missing"  # what the page shows instead of a missing value
 _CONDITION = re.compile(r"^(.+?)(>=|<=|!=|=|>|<|:)(.*)$", re.DOTALL)
 
 
@@ -62,16 +63,16 @@ def explained(text: str, columns: Sequence[str]) -> list[str]:
 def matching(table: pl.DataFrame, text: str) -> pl.Series:
     """Return which rows match a filter: each word must be in some value, and each condition must hold.
 
-    A condition is ``column=value``, ``column!=value``, ``column:part`` or a comparison of numbers such as
-    ``amount>=100``. Quote a term with spaces: ``"country=New Zealand"``. Upper and lower case are the same.
+    A condition is ``column=value``, ``column!=value``, ``column:part``, ``column=missing`` or a comparison of numbers
+    such as ``amount>=100``. Quote a term with spaces: ``"country=New Zealand"``. Upper and lower case are the same.
 
     Examples
     --------
     >>> table = pl.DataFrame({"amount": ["5", "120"], "country": ["FR", "DE"]})
     >>> matching(table, "amount>=100 de").to_list()
     [False, True]
-    >>> matching(table, "country!=de").to_list()
-    [True, False]
+    >>> matching(table, "country!=de").to_list(), matching(table, "country=missing").to_list()
+    ([True, False], [False, False])
     """
     texts = table.select(pl.all().cast(pl.String, strict=False).str.to_lowercase().fill_null(""))
     found = pl.Series([True]).new_from_index(0, table.height)
@@ -107,6 +108,8 @@ def _matches(table: pl.DataFrame, texts: pl.DataFrame, term: str) -> pl.Series:
 def _equal(texts: pl.Series, wanted: str, operator: str, numbers: pl.Series | None) -> pl.Series:
     """Compare as text and, where both are numbers, as numbers."""
     same = texts.str.strip_chars() == wanted
+    if wanted == _MISSING:
+        same |= texts == ""
     if operator == "=":
         return same if numbers is None else same | numbers
     return ~same if numbers is None else ~same & numbers

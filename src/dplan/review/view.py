@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from importlib.util import find_spec
 from typing import Any
@@ -13,12 +13,12 @@ import numpy as np
 
 from dplan.review.kinds import kinds_view, muted_view
 from dplan.review.log import Record, label_of
-from dplan.review.progress import found_so_far, likely_rate, next_rows
+from dplan.review.progress import FEWEST, found_so_far, likely_rate, next_rows
 from dplan.review.rounds import GROUPINGS
 from dplan.review.session import Session
 from dplan.text import visible
 
-__all__ = ["Readers", "entry_view", "open_rows", "queue_view", "state_view", "verdict_view"]
+__all__ = ["Readers", "entry_view", "open_rows", "queue_view", "row_name", "state_view", "verdict_view"]
 
 _SHOWN = 40  # rows of the queue at a time
 _RECENT = 20  # verdicts that the recent precision is about
@@ -122,6 +122,7 @@ def state_view(session: Session) -> dict[str, Any]:
         "default_class": visible(session.default_class, 60),
         "today": {"rows": _today(looked_at), "target": session.target},
         "recent": {"of": len(hits[-_RECENT:]), "found": sum(hits[-_RECENT:])},
+        "fewest": FEWEST,
         "next": None if rate is None else next_rows(rate)._asdict(),
         "curve": {"looked_at": [i + 1 for i in some], "found": [curve[i] for i in some]},
         "excel": find_spec("xlsxwriter") is not None,
@@ -162,6 +163,8 @@ def queue_view(
 ) -> dict[str, Any]:
     """Return a part of the rows to look at, and how many there are: all of the table, or those that match a filter.
 
+    Rows that match a filter and have a verdict already come last.
+
     Parameters
     ----------
     session : Session
@@ -176,18 +179,19 @@ def queue_view(
         Only rows of the kind with this number; -1 for all rows.
     """
     with session.lock:
-        waiting, odd, matches = open_rows(session, text)
+        waiting, decided, odd = open_rows(session, text)
         current = session.round
         if readers is not None and not text.strip():
             waiting = readers.share(waiting, current.ranks, window)
         if kind >= 0:
             waiting = [row for row in waiting if current.kind_of.get(row) == kind]
+            decided = [row for row in decided if current.kind_of.get(row) == kind]
         some = bool(text.strip()) or kind >= 0
         left = len(waiting) if some else len(current.scores) - len({*session.judged(), *current.muted})
-        start = max(0, min(start, (left - 1) // _SHOWN * _SHOWN))
+        start = max(0, min(start, (left + len(decided) - 1) // _SHOWN * _SHOWN))
         if start + _SHOWN > len(waiting) and left > len(waiting):
             waiting = waiting + session.beyond()
-        shown = waiting[start : start + _SHOWN]
+        shown = (waiting + decided)[start : start + _SHOWN]
         session.rows.fetch(row for row in shown if row not in current.places)
         # Members disagree more about high scores, so a row is compared with those beside it.
         places = [current.places[row] for row in shown if row in current.places]
@@ -202,11 +206,24 @@ def queue_view(
         "left": left,
         "rows": entries,
         "odd": [visible(one, 300) for one in odd],
-        "decided": matches - left if text.strip() and kind < 0 else 0,
+        "decided": len(decided),
     }
 
 
-def entry_view(session: Session, row: int, judged: Collection[int], limit: float = np.inf) -> dict[str, Any]:
+def row_name(ids: Sequence[str], number: int) -> str:
+    """Return what the page calls a row: its ids or, if they are missing, its number.
+
+    Examples
+    --------
+    >>> row_name(["a", "7"], 1203), row_name(["", " "], 1203)
+    ('a, 7', 'row 1,204')
+    """
+    return visible(", ".join(ids), 80) if any(one.strip() for one in ids) else f"row {number + 1:,}"
+
+
+def entry_view(
+    session: Session, row: int, judged: Mapping[int, Record], limit: float = np.inf
+) -> dict[str, Any]:
     """Return what the queue says about a row; above a limit, it says that members disagree."""
     current, before = session.round, session.previous
     key, rank = session.key(row), current.rank(row)
@@ -216,7 +233,7 @@ def entry_view(session: Session, row: int, judged: Collection[int], limit: float
     return {
         "row": row,
         "digest": key.digest,
-        "id": visible(", ".join(key.ids), 80),
+        "id": row_name(key.ids, row),
         "score": round(float(current.scores[row]), 3),
         "percentile": float(current.model.percentile(current.scores[[row]])[0]),
         "rank": rank,
@@ -225,6 +242,7 @@ def entry_view(session: Session, row: int, judged: Collection[int], limit: float
         "explored": bool(row in current.explored and rank > current.ranks.get(row, rank) + _EARLIER),
         "kind": visible(current.kind_name(row), 80),
         "kind_number": current.kind_of.get(row, -1),
+        "judged": verdict_view(judged[row]) if row in judged else None,
         "groups": [
             {
                 "by": by,
@@ -239,26 +257,25 @@ def entry_view(session: Session, row: int, judged: Collection[int], limit: float
     }
 
 
-def open_rows(session: Session, text: str = "") -> tuple[list[int], list[str], int]:
-    """Return the rows to ask about, in order; what is odd about the filter; how many rows match, decided or not."""
+def open_rows(session: Session, text: str = "") -> tuple[list[int], list[int], list[str]]:
+    """Return the rows to ask about, in order; those that match a filter and are decided; what is odd about it."""
     with session.lock:
         current = session.round
         if not text.strip():
-            rows = session.queue()
-            return rows, [], len(rows)
+            return session.queue(), [], []
         found = session.rows.matching(text, current.scores)
         judged, first = session.judged(), {row: place for place, row in enumerate(session.queue())}
     waiting = [row for row in found.rows if row not in judged]
     # Rows of the queue come in its order, the others of the table behind them.
     waiting.sort(key=lambda row: first.get(row, len(first)))
-    return waiting, found.odd, len(found.rows)
+    return waiting, [row for row in found.rows if row in judged], found.odd
 
 
 def verdict_view(record: Record) -> dict[str, Any]:
     """Return a verdict as the page shows it."""
     kept = {name: record[name] for name in ("n", "number", "verdict", "time", "seconds", "round")}
     return kept | {
-        "id": visible(", ".join(record["row"]), 80),
+        "id": row_name(record["row"], record["number"]),
         "class": visible(record["class"], 60),
         "who": visible(record["who"], 60),
         "comment": visible(record.get("comment", ""), 2_000),

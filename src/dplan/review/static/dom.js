@@ -18,6 +18,9 @@ export function svg(tag, properties = {}, ...children) {
   return made;
 }
 
+// The name of a column, which may be broken where its words are.
+export const named = (name) => el("bdi", {}, ...name.split(/(?<=[_./-])/).flatMap((part) => [part, el("wbr")]));
+
 export const at = (id) => document.getElementById(id);
 export const number = (value) => Number(value).toLocaleString("en");
 export const plural = (n, one, many = `${one}s`) => `${number(n)} ${n === 1 ? one : many}`;

@@ -137,7 +137,7 @@ async function refresh() {
   }
   queue.draw(page, walk, turn);
   progress.threshold(await get("/api/threshold"));
-  if (!page.shown && !page.opening && !page.saving) await next(page.queue[0]);
+  if (!page.shown && !page.opening && !page.saving) await next(page.queue.find(isOpen));
 }
 
 async function filtered() {
@@ -158,7 +158,7 @@ async function update() {
 function next(entry) {
   for (const button of document.querySelectorAll("#verdicts .verdict")) button.disabled = !entry;
   if (!entry) {
-    nothing("Nothing left to look at", page.filter ? "Clear the filter to see other rows." : page.kind ? "Choose another kind, or all." : "Every row near the top has a verdict. Learn from them, or finish.");
+    nothing(page.filter && !page.decided ? "No row matches" : "Nothing left to look at", page.filter ? "Clear the filter to see other rows." : page.kind ? "Choose another kind, or all." : "Every row near the top has a verdict. Learn from them, or finish.");
     return null;
   }
   showGroup(entry);
@@ -167,6 +167,7 @@ function next(entry) {
   return opened;
 }
 
+const isOpen = (entry) => !entry.judged; // a filter lists decided rows, too
 const groupOf = (entry) => (entry.groups || []).find((one) => one.by === "duplicates" && one.open > 1);
 
 function showGroup(entry) {
@@ -195,7 +196,7 @@ function walk(entry) {
 function step(by) {
   const current = page.opening || page.shown;
   const place = page.queue.findIndex((entry) => current && entry.row === current.row);
-  if (place + by >= page.queue.length && page.start + page.queue.length < page.left) return turn(page.start + page.queue.length);
+  if (place + by >= page.queue.length && page.start + page.queue.length < page.left + page.decided) return turn(page.start + page.queue.length);
   if (place + by < 0 && page.start) return turn(Math.max(0, page.start - page.size), true);
   const to = page.queue[Math.max(0, Math.min(page.queue.length - 1, place + by))];
   if (!to || page.saving || (current && to.row === current.row)) return null;
@@ -203,11 +204,16 @@ function step(by) {
 }
 
 // ---- verdicts
-function judge(event, verdict, name = "") {
+// Return the row that an event decides about; if the reader cannot have seen it yet, say so.
+function aimed(event) {
   const entry = decided(event);
-  if (entry) return save(entry, { row: entry.row, digest: entry.digest, round: entry.round, verdict, class: name, seconds: seconds(), comment: at("comment").value });
-  if (page.shown && !page.saving && !page.opening) say("That was too quick: the row had just appeared or changed. Look at it and try again.");
-  return null;
+  if (!entry && !page.saving && (page.shown || page.opening)) say("That was too quick: the row had just appeared or changed. Look at it and try again.");
+  return entry;
+}
+
+function judge(event, verdict, name = "") {
+  const entry = aimed(event);
+  return entry && save(entry, { row: entry.row, digest: entry.digest, round: entry.round, verdict, class: name, seconds: seconds(), comment: at("comment").value });
 }
 
 async function save(entry, given) {
@@ -263,7 +269,7 @@ async function after(entry, given, saved, what) {
     await update();
     following(page.shown);
   } else {
-    const then = page.queue[Math.max(0, Math.min(place, page.queue.length - 1))];
+    const others = page.queue.filter(isOpen), then = others[Math.max(0, Math.min(place, others.length - 1))];
     following(then);
     await next(then);
     await update();
@@ -274,7 +280,7 @@ let naming = judge; // what gets the name
 function judgeClass(event, key, give = judge) {
   const known = page.state.classes[key - 1];
   if (known) return give(event, "anomaly", known.name);
-  if (give === judge && !decided(event)) return null;
+  if (give === judge && !aimed(event)) return null;
   naming = give;
   at("naming-key").textContent = String(page.state.classes.length + 1);
   at("class-name").value = "";

@@ -21,7 +21,7 @@ export function draw(state) {
 const tile = (value, text) => el("div", {}, el("b", {}, value), el("span", {}, text));
 
 function stop(state) {
-  if (!state.next) return "After ten verdicts, this says how many anomalies to expect among the next rows.";
+  if (!state.next) return `After ${number(state.fewest)} verdicts that are not unsure, this says how many anomalies to expect among the next rows.`;
   const { rows, expected, low, high } = state.next;
   const range = `${low} to ${high} (90 % interval)`;
   if (high <= 2) return `Hardly any anomalies are left near the top: among the next ${rows} rows, expect ${range}. A good time to stop.`;
@@ -73,7 +73,7 @@ function moved() {
   at("threshold").setAttribute("aria-valuetext", `${plural(alerts, "alert")} at a score of ${score.toFixed(3)}`);
   const left = alerts - reviewed, range = (low, high) => (low === high ? number(low) : `${number(low)} to ${number(high)}`);
   const known = reviewed ? `${number(reviewed)} reviewed, ${number(found)} of them ${found === 1 ? "an anomaly" : "anomalies"}` : "none of them reviewed";
-  const rest = !left ? "" : others ? `; of the other ${number(left)}, expect ${range(...others)} (90 % interval)` : "; after ten verdicts, this says how many anomalies to expect among them";
+  const rest = !left ? "" : others ? `; of the other ${number(left)}, expect ${range(...others)} (90 % interval)` : `; after ${number(levels.fewest)} verdicts, this says how many anomalies to expect among them`;
   const share = others && alerts ? ` Precision: ${range(Math.round((100 * (found + (left ? others[0] : 0))) / alerts), Math.round((100 * (found + (left ? others[1] : 0))) / alerts))} %.` : "";
-  at("threshold-note").textContent = `Score at least ${score.toFixed(3)}: ${known}${rest}.${share} ${plural(missed, "known anomaly is", "known anomalies are")} below.`;
+  at("threshold-note").textContent = `Score at least ${score.toFixed(3)}: ${known}${rest}.${share}${missed ? ` ${plural(missed, "known anomaly is", "known anomalies are")} below.` : ""}`;
 }

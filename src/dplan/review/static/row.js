@@ -1,7 +1,7 @@
 // One row: its reasons with small pictures, similar rows that were decided before, and all values.
 import { get } from "./api.js";
 import * as context from "./context.js";
-import { at, el, number, plural, svg } from "./dom.js";
+import { at, el, named, number, plural, svg } from "./dom.js";
 
 const WIDTH = 220, HEIGHT = 44;
 
@@ -42,7 +42,7 @@ function reason(found) {
   meter.style.width = `${Math.min(100, Math.max(2, 100 * found.share))}%`;
   return el("li", { class: "reason" },
     el("div", { class: "what" },
-      el("h3", {}, el("bdi", {}, found.name)),
+      el("h3", {}, named(found.name)),
       el("p", { class: "value" }, el("bdi", {}, found.value)),
       el("p", { class: "note" }, el("bdi", {}, found.note)),
       el("p", { class: "effect", title: "Some columns raise the score of a row, others lower it" },
@@ -60,7 +60,7 @@ function similar(details, shown) {
     el("th", { scope: "colgroup", colspan: details.similar[kind].length, class: kind }, name));
   const titles = cases.map((one) => el("th", { scope: "col", class: one.kind }, el("bdi", {}, one.title)));
   const rows = details.values.slice(0, shown).map((value, j) =>
-    el("tr", {}, el("th", { scope: "row" }, el("bdi", {}, value.name)),
+    el("tr", {}, el("th", { scope: "row" }, named(value.name)),
       el("td", { class: "own" }, el("bdi", {}, value.value)),
       ...cases.map((one) => el("td", { class: one.differs[j] ? "differs" : "" },
         el("bdi", {}, one.values[j]), one.differs[j] ? el("span", { class: "quiet" }, " (differs)") : null))));
@@ -73,7 +73,7 @@ function similar(details, shown) {
 
 function values(details, page) {
   const line = (value) => el("tr", { class: value.unusual ? "unusual" : "" },
-    el("th", { scope: "row" }, el("bdi", {}, value.name)), el("td", {}, el("bdi", {}, value.value), whole(details, value)),
+    el("th", { scope: "row" }, named(value.name)), el("td", {}, el("bdi", {}, value.value), whole(details, value)),
     el("td", { class: "note" }, value.typical ? el("bdi", {}, value.typical) : "not used by the model"));
   const all = [...details.values, ...details.others];
   const remember = (event) => { page.allColumns = event.target.open; };
@@ -119,7 +119,7 @@ export function body(details, page, go) {
     ? el("ol", { class: "reasons" }, ...details.reasons.map(reason))
     : el("p", { class: "note" }, "No single column explains the score of this row.");
   const novelty = details.novelty === null ? null
-    : el("p", { class: "note novelty" }, `More unusual than ${details.novelty.toFixed(1)} % of training rows, whatever the labels say.`);
+    : el("p", { class: "note novelty" }, `More unusual than ${Math.min(99.9, details.novelty).toFixed(1)} % of training rows, whatever the labels say.`);
   return [
     el("section", {}, el("h2", {}, "Why this row"), reasons, novelty),
     el("section", {}, el("h2", {}, "Similar rows"), similar(details, 10)),

@@ -56,7 +56,7 @@ export async function open(entry) {
     clearTimeout(slow);
   }
   if (page.opening !== entry) return; // the reader has gone on
-  const shown = { ...entry, ...found.entry, digest: found.digest, round: found.round, judged: found.judged };
+  const shown = { ...entry, ...found.entry, digest: found.digest, round: found.round };
   at("row-head").replaceChildren(...row.head(shown));
   at("row-body").replaceChildren(...row.body(found, page, page.go));
   const example = `${found.values[0].name}=${found.values[0].value}`;
@@ -72,7 +72,7 @@ export async function open(entry) {
 function cover(entry, text) {
   page.shown = null;
   at("row-head").replaceChildren(...row.head(entry));
-  at("row-body").replaceChildren(el("p", { class: "note" }, text));
+  at("row-body").replaceChildren(el("section", {}, el("p", { class: "note" }, text)));
 }
 
 // Say on the row that somebody has decided it; it stays, because somebody reads it.
@@ -90,7 +90,7 @@ export function nothing(heading, text) {
   Object.assign(page, { opening: null, shown: null });
   at("row").setAttribute("aria-busy", "false");
   at("row-head").replaceChildren(el("h2", { class: "row-id" }, heading));
-  at("row-body").replaceChildren(el("p", { class: "note" }, text));
+  at("row-body").replaceChildren(el("section", {}, el("p", { class: "note" }, text)));
 }
 
 export const seconds = () => (performance.now() - since) / 1000;
