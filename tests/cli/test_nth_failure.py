@@ -11,7 +11,11 @@ import shutil
 import pytest
 
 from dplan import IForest
+from dplan.persistence.claim import claimed
 from dplan.review.log import VerdictLog, read_log
+from dplan.rules.file import Kind, RuleFile
+from dplan.rules.muting import muted
+from dplan.rules.rule import Condition, Rule
 from dplan.tables import fit_table, from_table
 from tests.cli.test_tables import run
 from tests.persistence.test_nth_failure import NUMBERS, failing
@@ -25,6 +29,11 @@ COMMANDS = {
     "score into a folder": "score {0}/tables -m {0}/model.dplan --overwrite -o {0}/scored",
     "score --review": "score {0}/table.csv -m {0}/model.dplan --on-error skip --overwrite --review {0}/out.csv",
     "update": "update {0}/learner.dplan {0}/new.csv --no-estimate --overwrite",
+    "update --undo": "update --undo {0}/learned.dplan",
+    "kinds": "kinds {0}/model.dplan {0}/table.csv --budget 30 --on-error skip --overwrite -o {0}/out.json",
+    "rules mute": "rules mute {0}/kinds.json one --owner ann --reason harmless -m {0}/model.dplan "
+    "--known {0}/new.csv",
+    "rules unmute": "rules unmute {0}/kinds.json other",
     "report": "report {0}/model.dplan {0}/table.csv --on-error skip --overwrite -o {0}/out.html",
     "export": "export {0}/model.dplan --overwrite --onnx {0}/out.onnx",
     "example": "example --messy --overwrite -o {0}",
@@ -50,8 +59,16 @@ def before(tmp_path_factory, model):
     payments(40).write_csv(folder / "new.csv")
     own = from_table(payments(200), label="verdict", anomaly=["fraud"], id="payment")
     fit_table(own, IForest(n_estimators=5, random_state=0)).save(folder / "model.dplan")
-    model.save(folder / "learner.dplan")
-    for name in ("out.dplan", "out.csv", "out.html", "out.onnx", "bank-train.csv"):
+    for name in ("learner.dplan", "learned.dplan"):
+        model.save(folder / name)
+    assert (
+        run("update", folder / "learned.dplan", folder / "new.csv", "--no-estimate", "--overwrite").exit_code
+        == 0
+    )
+    kinds = [Kind(name, Rule((Condition("items", "integer", at_least=10**6),))) for name in ("one", "other")]
+    found = RuleFile({"items": "integer"}, tuple(kinds))
+    muted(found, kinds[1], owner="ann", reason="harmless").save(folder / "kinds.json")
+    for name in ("out.dplan", "out.csv", "out.json", "out.html", "out.onnx", "bank-train.csv"):
         (folder / name).write_text("old")
     return folder
 
@@ -118,6 +135,16 @@ def test_a_command_leaves_the_old_output_or_the_new_one_whatever_fails(
             assert found == new, which
         assert not [path for path in os.listdir(folder) if path.startswith(".")] or done.exit_code == 1, which
     assert n > 5
+
+
+@pytest.mark.parametrize("line", [COMMANDS["rules mute"], COMMANDS["rules unmute"]])
+def test_rules_have_one_writer(line, before, tmp_path):
+    folder = tmp_path / "files"
+    shutil.copytree(before, folder)
+    with claimed(folder / "kinds.json"):
+        done = run(*line.format(folder).split())
+    assert done.exit_code == 1
+    assert "another run is writing to" in done.stderr
 
 
 def test_a_review_keeps_every_verdict_that_it_has_said_is_saved(before, tmp_path, monkeypatch):

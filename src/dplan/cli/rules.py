@@ -93,18 +93,21 @@ def mute(
 
     This is refused if the kind has no rule, or if its rule matches a known anomaly.
     """
+    from dplan.persistence.claim import claimed
     from dplan.rules.file import RuleFile
     from dplan.rules.muting import anomalies_matched, muted
     from dplan.tables.model import TableModel
 
-    loaded, found = TableModel.load(model), RuleFile.load(rule_file)
-    kind = found.named(name)
-    n = sum(
-        anomalies_matched(kind, found.columns, chunk(), loaded)
-        for chunk in reading.table(known, loaded).chunks()
-    )
-    changed = muted(found, kind, owner=owner, reason=reason, days=days, n_known=n)
-    changed.save(rule_file)
+    loaded = TableModel.load(model)
+    with claimed(rule_file):  # or what another run mutes meanwhile would be lost
+        found = RuleFile.load(rule_file)
+        kind = found.named(name)
+        n = sum(
+            anomalies_matched(kind, found.columns, chunk(), loaded)
+            for chunk in reading.table(known, loaded).chunks()
+        )
+        changed = muted(found, kind, owner=owner, reason=reason, days=days, n_known=n)
+        changed.save(rule_file)
     until = changed.named(name).about["muted"]["until"]
     echo(f"Muted until {until}: {kind.name}: {kind.rule}.")
 
@@ -114,9 +117,11 @@ def mute(
 @click.argument("name", metavar="KIND")
 def unmute(rule_file: Path, name: str) -> None:
     """Make rows of a muted KIND alerts again."""
+    from dplan.persistence.claim import claimed
     from dplan.rules.file import RuleFile
     from dplan.rules.muting import unmuted
 
-    found = RuleFile.load(rule_file)
-    unmuted(found, found.named(name)).save(rule_file)
+    with claimed(rule_file):
+        found = RuleFile.load(rule_file)
+        unmuted(found, found.named(name)).save(rule_file)
     echo(f"No longer muted: {name}.")
