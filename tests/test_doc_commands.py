@@ -11,6 +11,7 @@ import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = [
+    "index.md",
     "first-detector.md",
     "messy-table.md",
     "reading-the-report.md",
@@ -22,6 +23,9 @@ PAGES = [
     "which-detector.md",
     "verdicts.md",
     "new-kinds.md",
+    "threshold.md",
+    "kinds.md",
+    "rules.md",
 ]
 
 WITH_OUTPUT = ["first-detector.md"]  # what these pages show is what is printed or written
@@ -80,6 +84,10 @@ def test_a_page_works_as_written(page, tmp_path):
         "which-detector.md": {"DPLANEnsemble.dplan", "IForest.dplan"},
         "verdicts.md": {"queue-2.csv", "forest-3.dplan"},
         "new-kinds.md": {"scored.csv", "alerts.csv", "report.html"},
+        "index.md": {"bank-new.csv"},
+        "threshold.md": {"alerts.csv", "scored.csv"},
+        "kinds.md": {"kinds.html", "kinds.json", "kinds.sql", "alerts.csv"},
+        "rules.md": {"rules.json"},
     }
     assert expected[page] <= made
     assert not [name for name in made if name.startswith(".")]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.test_doc_commands import PAGES as WITH_COMMANDS
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -19,7 +21,11 @@ def blocks(page):
     )
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)
+# The blocks of other pages run in their order, with commands between them.
+ALONE = [page for page in PAGES if blocks(page) and page.name not in WITH_COMMANDS]
+
+
+@pytest.mark.parametrize("page", ALONE, ids=lambda page: page.name)
 def test_the_code_of_a_page_runs(page, tmp_path):
     script = tmp_path / "page.py"
     script.write_text("\n".join(blocks(page)), encoding="utf-8")

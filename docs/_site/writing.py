@@ -128,7 +128,7 @@ def _command_page(name: str, command: click.Command) -> str:
     usage = " ".join([f"dplan {name}", *command.collect_usage_pieces(context)])
     lines = [f"# dplan {name}", "", "```text", usage, "```", ""]
     text = inspect.cleandoc(command.help or "").replace("\b\n", "")
-    lines += [re.sub(r"(?<!`)(--[a-z][a-z-]*|\*)", r"`\1`", text), ""]
+    lines += [_with_code(text.replace("*", "`*`")), ""]
     options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
     lines += ["## Options", "", "| option | meaning |", "|---|---|"]
     for one in options:
@@ -144,7 +144,12 @@ def _command_page(name: str, command: click.Command) -> str:
 
 
 def _safe(text: str) -> str:
-    return re.sub(r"([<>*_\[\]])", r"\\\1", text)
+    return _with_code(re.sub(r"([<>*_\[\]])", r"\\\1", text))
+
+
+def _with_code(text: str) -> str:
+    """Return a text with options as code, or two hyphens become a dash."""
+    return re.sub(r"(?<![`\w-])(--[a-z][a-z-]*)", r"`\1`", text)
 
 
 def root_pages() -> dict[str, str]:
