@@ -40,11 +40,13 @@ def main() -> None:
 
 
 def write_report(folder: Path) -> None:
-    """Fit forest plots, and write the report of new ones."""
+    """Fit forest plots, and write the report of new ones, with kinds of alerts."""
     _example(folder)
     table = from_table(folder / "forest-train.csv", label="label", anomaly=["cottonwood"], id="plot")
     model = fit_table(table, dplan.DPLANEnsemble(random_state=0), estimate=False)
-    dplan.report(model, folder / "forest-new.csv", STATIC / "report.html", budget=40, overwrite=True)
+    new, kinds = folder / "forest-new.csv", folder / "kinds.json"
+    dplan.kinds(model, new, kinds, budget=100)
+    dplan.report(model, new, STATIC / "report.html", budget=100, kinds=kinds, overwrite=True)
 
 
 def write_review(folder: Path) -> None:

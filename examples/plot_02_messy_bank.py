@@ -6,6 +6,7 @@ A table as people have it: decimal commas, currencies, dates in the German order
 Nothing has to be cleaned.
 """
 
+# sphinx_gallery_thumbnail_path = "images/notebook.png"
 from importlib.resources import files
 
 import polars as pl
