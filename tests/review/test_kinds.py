@@ -7,6 +7,7 @@ import pytest
 
 from dplan.exceptions import VerdictLogError
 from dplan.review.engine import Engine
+from dplan.review.export import count_lines
 from dplan.review.log import Standing, read_log
 from dplan.review.table import as_file
 from dplan.rules.file import Kind, RuleFile
@@ -113,7 +114,9 @@ def test_a_kind_is_muted_and_unmuted_on_the_page_in_its_file_and_in_the_log(revi
     assert review.session.refit(wait=True)  # learning keeps it
     assert client.get("/api/state")["muted"] == {"kinds": 1, "rows": 59}
 
+    assert count_lines(read_log(review.log)).muted[FOREIGN]["until"] == until  # which labels replay prints
     assert client.post("/api/mute", rule=kind["id"], mute=False, reason="")[0] == 200
+    assert count_lines(read_log(review.log)).muted == {}
     assert RuleFile.load(path).kinds[0].about["muted"] is None
     assert client.get("/api/queue")["left"] == 3000 - 1
     lines = [line for line in read_log(review.log) if line["kind"] in ("mute", "unmute")]

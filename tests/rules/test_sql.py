@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from dplan.rules.rule import TYPES, Condition, Rule
-from dplan.rules.sql import select, where
+from dplan.rules.sql import script, select, where
 from tests.postgres import needs_postgres, postgres
 
 NAMES = {
@@ -179,3 +179,17 @@ def test_names_that_a_database_would_misread_are_refused():
         where(both, "sqlite")
     with pytest.raises(ValueError, match="unknown dialect 'oracle'; choose from postgresql, sqlite, duckdb"):
         where(both, "oracle")
+
+
+def test_the_form_of_dates_is_said_where_they_are_texts():
+    moment = Condition("at", "timestamp", at_least=MOMENTS[0])
+    for rule, form in (
+        (Rule((Condition("day", "date", at_least=DAYS[2]),)), "dates as 2024-01-31"),
+        (
+            Rule((Condition("day", "date", missing=True), moment)),
+            "dates as 2024-01-31 and moments as 2024-01-31 12:00:00.000000",
+        ),
+    ):
+        assert f"\n-- SQLite compares texts: store {form}.\nSELECT" in script([("late", rule)], "sqlite")
+        assert "store" not in script([("late", rule)], "duckdb")
+    assert "store" not in script([("cheap", Rule((Condition("price", "integer", at_most=9),)))], "sqlite")

@@ -77,7 +77,7 @@ def overview(kinds: Sequence[Kind], counts: Sequence[int] | None = None) -> Iter
     yield Grid(["kind", "alerts", "rule", "precision", "coverage"], rows, "The kinds", (0, 2))
     yield Paragraph(
         "Alerts are of one kind if the same columns raise their scores by similar amounts. “Like” a class means that "
-        "most of them resemble its known anomalies, not that they are of it. Precision is the share of the rows "
+        "most of them resemble its known anomalies, not that they belong to it. Precision is the share of the rows "
         "matching the rule that are alerts, whether or not they turn out to be anomalies; coverage is the share of the "
         "kind that matches. Both were counted on rows that the rule was not made from, and the bounds hold with a "
         "confidence of 95 %."

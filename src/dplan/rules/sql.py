@@ -12,6 +12,7 @@ __all__ = ["DIALECTS", "script", "select", "where"]
 
 DIALECTS = ("postgresql", "sqlite", "duckdb")
 
+_SQLITE_FORMS = {"date": ("dates", "2024-01-31"), "timestamp": ("moments", "2024-01-31 12:00:00.000000")}
 _LONGEST_NAME = 63  # bytes: PostgreSQL cuts longer names without an error
 
 
@@ -123,7 +124,8 @@ def script(
 ) -> str:
     """Return the queries of several rules, each under a comment with its name.
 
-    Rules about columns that only dplan can read, which `meanings` has with what they are, get a comment instead.
+    Rules about columns that only dplan can read, which `meanings` has with what they are, get a comment instead. SQLite
+    has no dates, so a comment says in which form they must be stored.
 
     Examples
     --------
@@ -141,5 +143,8 @@ def script(
             query = f"-- No query: {printable(what)}; use dplan rules check."
         else:
             query = f"{select(rule, dialect, table)};"
+            kinds = {condition.type for condition in rule.conditions} if dialect == "sqlite" else set()
+            forms = [f"{words} as {form}" for kind, (words, form) in _SQLITE_FORMS.items() if kind in kinds]
+            query = f"-- SQLite compares texts: store {' and '.join(forms)}.\n{query}" if forms else query
         found.append(f"-- {printable(f'{name}: {rule}')}\n{query}\n")
     return "\n".join(found)
