@@ -4,6 +4,7 @@
 
 With modules, only those whose names begin so. What is known is kept in ``.mutants.jsonl``, so that an interrupted run
 goes on; ``--again`` forgets it. Changes that no test need notice are listed in ``survivors.toml``, with the reasons.
+``measured.toml`` has how many of the changes of a module were noticed when it was last tried.
 
 A test run starts as a copy of a process that has loaded all libraries but nothing of ours, and the changed module is
 loaded in place of the file: this takes a tenth of the time of a new process.
@@ -27,6 +28,7 @@ from tests.mutants.modules import PROJECT, TESTS, files_of_tests, source
 KNOWN = PROJECT / ".mutants.jsonl"
 SAID = PROJECT / ".mutants.log"  # by the last test run
 SURVIVORS = Path(__file__).with_name("survivors.toml")
+MEASURED = Path(__file__).with_name("measured.toml")
 _LIBRARIES = (
     "click duckdb hypothesis httptools msgspec numba numpy orjson pandas polars pyarrow pytest rich schemathesis "
     "schemathesis.pytest.plugin scipy.stats sklearn.linear_model sklearn.model_selection starlette.applications uvicorn"
@@ -114,9 +116,20 @@ def check(module: str, known: dict[str, bool]) -> list[str]:
     allowed = accepted().get(module, {})
     for key in missed:
         print(f"  {'accepted' if key in allowed else 'MISSED  '} {key}", flush=True)  # noqa: T201
-    share = 1 - len(missed) / len(changes)
-    print(f"{module}: {len(changes) - len(missed)} of {len(changes)} noticed, {share:.1%}", flush=True)  # noqa: T201
+    n_noticed, share = len(changes) - len(missed), 1 - len(missed) / len(changes)
+    print(f"{module}: {n_noticed} of {len(changes)} noticed, {share:.1%}", flush=True)  # noqa: T201
+    record(module, n_noticed, len(changes))
     return [key for key in missed if key not in allowed]
+
+
+def record(module: str, n_noticed: int, n: int) -> None:
+    """Write down how many of a module's changes were noticed."""
+    found = tomllib.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else {}
+    lines = [f'"{name}" = {counts}' for name, counts in sorted({**found, module: [n_noticed, n]}.items())]
+    MEASURED.write_text(
+        "# By module: changes that a test noticed, and all changes.\n\n" + "\n".join(lines) + "\n",
+        encoding="utf-8",
+    )
 
 
 def main(words: list[str]) -> int:

@@ -4,7 +4,11 @@ from pathlib import Path
 
 PROJECT = Path(__file__).parents[2]
 
-_PERSISTENCE = ("appending", "atomic", "claim", "header", "model_file", "nth_failure")
+_COLUMNS = tuple(
+    f"columns/test_{name}.py"
+    for name in ("cells", "dates", "frequencies", "understanding", "preparer", "pictures", "adding_a_type")
+)
+_LIMITS = ("serving/test_promises.py", "serving/test_batching.py", "serving/test_models.py")
 
 # Doctests of the module itself run, too.
 TESTS: dict[str, tuple[str, ...]] = {
@@ -14,6 +18,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "persistence/claim": ("persistence/test_claim.py", "persistence/test_nth_failure.py"),
     "persistence/model_file": ("persistence/test_header.py", "persistence/test_model_file.py"),
     "persistence/previous": ("persistence/test_nth_failure.py", "tables/test_updating.py"),
+    "persistence/schema": ("persistence/test_schema.py",),
     "scoring/alerts": ("scoring/test_scorer.py", "scoring/test_table.py"),
     "scoring/scored": ("scoring/test_scorer.py", "scoring/test_novelty.py", "scoring/test_table.py"),
     "scoring/scorer": ("scoring/test_scorer.py", "scoring/test_novelty.py", "scoring/test_table.py"),
@@ -21,6 +26,14 @@ TESTS: dict[str, tuple[str, ...]] = {
     "tables/words": ("tables/test_labels.py",),
     "web": ("test_web.py", "serving/test_promises.py"),
     "review/log": ("review/test_log.py", "review/test_labels.py"),
+    "serving/app": (*_LIMITS, "serving/test_app.py"),
+    "serving/models": (*_LIMITS, "serving/test_server.py"),
+    "serving/rows": ("serving/test_rows.py", "serving/test_promises.py"),
+    "serving/server": ("serving/test_app.py", "serving/test_server.py"),
+    **{
+        f"columns/{path.stem}": _COLUMNS
+        for path in sorted((PROJECT / "src" / "dplan" / "columns").glob("[a-z]*.py"))
+    },
 }
 
 

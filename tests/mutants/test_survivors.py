@@ -7,7 +7,10 @@ import pytest
 
 from tests.mutants.modules import TESTS, files_of_tests, source
 
-SURVIVORS = tomllib.loads(Path(__file__).with_name("survivors.toml").read_text(encoding="utf-8"))
+SURVIVORS, MEASURED = (
+    tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+    for name in ("survivors.toml", "measured.toml")
+)
 
 
 @pytest.mark.parametrize("module", TESTS)
@@ -24,3 +27,8 @@ def test_survivors_are_up_to_date_and_have_reasons(module):
 
 def test_only_modules_that_are_tried_have_survivors():
     assert set(SURVIVORS) <= set(TESTS)
+
+
+def test_nine_of_ten_changes_are_noticed():
+    assert set(MEASURED) <= set(TESTS)
+    assert [module for module, (noticed, n) in MEASURED.items() if noticed < 0.9 * n] == []
