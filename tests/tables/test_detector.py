@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
@@ -183,3 +184,13 @@ def test_the_default_is_the_ensemble():
     quick = DPLANEnsemble(n_agents=1, n_steps=50, warmup_steps=20, n_trees=3, n_rounds=2, random_state=0)
     assert TableDetector(quick).fit(X, y).predict(X).shape == (60,)
     assert type(TableDetector(None).set_params(detector=quick).fit(X, y).detector_) is DPLANEnsemble
+
+
+@pytest.mark.parametrize("output", ["pandas", "polars"])
+def test_the_output_of_transformers_does_not_matter(output):
+    X, y = pl.DataFrame({"a": range(60), "b": ["x", "y"] * 30}), [0] * 57 + [1] * 3
+    expected = TableDetector(LogisticBaseline()).fit(X, y).anomaly_score(X)
+    with config_context(transform_output=output):
+        np.testing.assert_array_equal(TableDetector(LogisticBaseline()).fit(X, y).anomaly_score(X), expected)
+        own = from_table(X.with_columns(y=pl.Series(y)), "y")
+        assert fit_table(own, LogisticBaseline()).score(X).tolist() == expected.tolist()

@@ -127,6 +127,19 @@ def test_numbers_between_texts_in_a_pandas_column_are_text():
         from_table(frame.assign(a=["x", True, 1, 2, 3] * 5), "y")
 
 
+def test_numbers_that_pandas_left_as_text_because_of_blanks_are_numbers(tmp_path):
+    frame = pd.DataFrame({"paid": ["1.5", " ", "3.25"] * 9, "code": ["7", "8", "9"] * 9, "n": range(27)})
+    frame["y"] = ([0] * 8 + [1]) * 3
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    found = from_table(frame, "y").features
+    assert found["paid"].to_list() == from_table(tmp_path / "t.csv", "y").features["paid"].to_list()
+    assert found["code"].dtype == pl.String  # somebody wanted text
+    model = fit_table(from_table(frame, "y"), LogisticBaseline(), estimate=False)
+    np.testing.assert_array_equal(model.score(frame.assign(paid=" ")), model.score(frame.assign(paid=np.nan)))
+    leading = frame.assign(paid=["007", "", "008"] * 9)
+    assert from_table(leading, "y").features["paid"].dtype == pl.String
+
+
 def test_text_that_is_mostly_numbers_is_a_warning():
     frame = pd.DataFrame({"a": [f"{i}.5" for i in range(29)] + ["twelve"], "n": range(30), "y": [0, 1] * 15})
     with pytest.warns(UserWarning, match="column 'a': text: 'twelve' is not a number, but most values are"):
@@ -165,6 +178,23 @@ def test_a_model_reads_as_in_training(tmp_path):
             call(tmp_path / "bad.csv")
     stream = io.BytesIO((tmp_path / "new.csv").read_bytes())
     np.testing.assert_array_equal(model.score(Input(stream)), expected)
+
+
+def test_what_has_the_rows_of_a_frame_is_one_and_a_series_is_none():
+    duckdb = pytest.importorskip("duckdb")
+    table = pl.DataFrame({"a": range(60), "b": ["x", "y"] * 30})
+    y = [0] * 57 + [1] * 3
+    detector = TableDetector(LogisticBaseline()).fit(table.lazy(), y)
+    expected = detector.anomaly_score(table)
+    arrow = table.to_arrow()
+    for same in (table.lazy(), arrow, arrow.to_reader()):
+        np.testing.assert_array_equal(detector.anomaly_score(same), expected)
+    np.testing.assert_array_equal(detector.anomaly_score(duckdb.sql("SELECT * FROM arrow")), expected)
+    for row in (table["a"], table.to_pandas().iloc[0]):
+        with pytest.raises(
+            TypeError, match=r"or an Arrow table, got Series; one row .* is frame.iloc\[\[place\]\]"
+        ):
+            detector.anomaly_score(row)
 
 
 # One interface

@@ -14,6 +14,7 @@ import polars as pl
 from dplan.columns import TYPES, propose, type_named
 from dplan.columns.column import Column
 from dplan.columns.frames import check_cells, for_each_column, tidied
+from dplan.columns.numerals import is_plain
 from dplan.columns.records import Hints
 from dplan.columns.unused import MIN_ROWS, Unused, counter_of
 from dplan.exceptions import CellError
@@ -87,15 +88,19 @@ def understand(
     has_types = typed and _has_types(columns, aside)
     quoted = has_types or missing is None
     words: dict[str, Sequence[str] | None] = dict.fromkeys(samples, missing)
+    unread = set[str]()
     if typed and missing:
-        for name, sample in samples.items():
+        for column in texts:
+            name, sample = column.name, samples[column.name]
             known = [value for value in sample.values if value not in missing]
-            if known and _is_more_than_text(given.get(name), known, quoted):
+            if quoted and name not in given and _is_unread(column, known, missing):
+                unread.add(name)
+            if known and (name in unread or _is_more_than_text(given.get(name), known, quoted)):
                 samples[name] = replace(sample, values=known)
             else:
                 words[name] = None
     alone = {
-        name: propose(sample.values, Hints(quoted=quoted))
+        name: propose(sample.values, Hints(quoted=quoted and name not in unread))
         for name, sample in samples.items()
         if sample.values and name not in given
     }
@@ -117,7 +122,8 @@ def understand(
                 if found.overrules_types:
                     meanings[name] = found
             return column
-        decided = _Text(column, samples[name], given.get(name), words[name], hints, problems, has_types)
+        own = replace(hints, quoted=False) if name in unread else hints
+        decided = _Text(column, samples[name], given.get(name), words[name], own, problems, has_types)
         first = alone.get(name)
         meanings[name], values = decided.understood(
             None if first is None or first.depends_on(hints) else first
@@ -153,6 +159,13 @@ def understand_frame(
     columns = frame.get_columns()
     typed = _has_types(columns, aside)
     return understand(columns, given, missing, aside=aside, problems=problems, typed=typed)
+
+
+def _is_unread(column: pl.Series, known: Sequence[str], missing: Sequence[str]) -> bool:
+    """Return whether text between types is numbers that only words for missing values kept from being read as such."""
+    if not known or not all(map(is_plain, known)):
+        return False
+    return column.str.strip_chars().is_in(list(missing)).any()
 
 
 def _is_text(odd: pl.Series, n_values: int) -> bool:

@@ -51,6 +51,8 @@ def is_frame(table: Any) -> bool:
     >>> is_frame(pl.DataFrame()), is_frame([[1.0]])
     (True, False)
     """
+    if isinstance(table, pl.LazyFrame):  # which warns if its columns are looked up
+        return True
     return hasattr(table, "__arrow_c_stream__") or (hasattr(table, "columns") and hasattr(table, "dtypes"))
 
 
@@ -63,17 +65,23 @@ def as_frame(table: Any) -> pl.DataFrame:
     >>> as_frame(pd.DataFrame({"a": [1.5, None]})).rows()
     [(1.5,), (None,)]
     """
-    if isinstance(table, pl.DataFrame):
-        return table
-    if not is_frame(table):
-        raise TypeError(f"expected a polars or pandas frame or an Arrow table, got {type(table).__name__}")
+    if isinstance(table, pl.DataFrame | pl.LazyFrame):
+        return table.lazy().collect()
+    is_series = isinstance(table, pl.Series) or getattr(table, "ndim", 2) == 1
+    if is_series or not is_frame(table):
+        one_row = "; one row of a pandas frame is frame.iloc[[place]]" * is_series
+        raise TypeError(
+            f"expected a polars or pandas frame or an Arrow table, got {type(table).__name__}{one_row}"
+        )
     pandas = hasattr(table, "iloc")
-    names = [str(name) for name in (table.columns if pandas else table.schema.names)]
+    schema = None if pandas else getattr(table, "schema", None)  # a DuckDB relation has none
+    names = [str(name) for name in (table.columns if schema is None else schema.names)]
     if len(set(names)) < len(names):
         twice = next(name for name, n in Counter(names).items() if n > 1)
         raise ValueError(f"duplicate column {shown(twice)}; rename one of them")
     if not pandas:
-        return pl.DataFrame(pl.from_arrow(table))
+        found = pl.from_arrow(table)
+        return found.struct.unnest() if isinstance(found, pl.Series) else found
     columns = (table.iloc[:, position] for position in range(len(names)))
     return pl.DataFrame([_from_pandas(name, column) for name, column in zip(names, columns, strict=True)])
 
@@ -87,7 +95,7 @@ def in_library_of(given: Any, frame: pl.DataFrame) -> Any:
     >>> type(in_library_of(pd.DataFrame({"a": [1]}), pl.DataFrame({"b": [2]}))).__module__.split(".")[0]
     'pandas'
     """
-    if not is_frame(given) or isinstance(given, pl.DataFrame):
+    if not is_frame(given) or isinstance(given, pl.DataFrame | pl.LazyFrame):
         return frame
     return frame.to_pandas() if hasattr(given, "iloc") else frame.to_arrow()
 

@@ -135,7 +135,7 @@ def estimate(
     known, checked, n_found, n_false = [], [], 0, 0
     for copy, preparation, held_out in _hold_outs(table, detector, max_levels, rng):
         y = table.y[held_out]
-        scores = copy.anomaly_score(preparation.transform(table.features[held_out]))
+        scores = copy.anomaly_score(preparation.transform_with_report(table.features[held_out])[0])
         alerts, ascending = -scores < copy.offset_, np.sort(scores[y == 0])
         # Rows with equal scores count as above, because nothing puts a known anomaly before them.
         above = (len(ascending) - np.searchsorted(ascending, scores) + 0.5) / (len(ascending) + 1)
@@ -256,7 +256,7 @@ def _hold_outs(
         from sklearn.base import clone
 
         copy = clone(detector)
-        copy.fit(preparation.transform(table.features[seen]), table.y[seen])
+        copy.fit(preparation.transform_with_report(table.features[seen])[0], table.y[seen])
         yield copy, preparation, np.flatnonzero(parts == part)
 
 

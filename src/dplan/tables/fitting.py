@@ -88,7 +88,9 @@ def fit_table(
     with table.located():
         preparation, dropped = _fit_preparation(table, max_levels)
         features = table.features.drop(dropped)
-        X = preparation.transform(features)
+        X, _ = preparation.transform_with_report(
+            features
+        )  # an array, whatever scikit-learn's output is set to
     if more := redundant(preparation.columns_, X):
         used = ~np.isin([column.name for column in preparation.columns_], list(more))
         X = np.ascontiguousarray(X[:, used[preparation.feature_groups()]])
