@@ -4,7 +4,7 @@ import pytest
 
 from dplan.review import engine
 from tests.browser import needs_browser
-from tests.review.browsing import press, ready, shown, verdicts
+from tests.review.browsing import LAPTOP, press, ready, shown, verdicts
 from tests.serving.process import until
 
 pytestmark = needs_browser
@@ -286,3 +286,30 @@ def test_a_verdict_names_the_row_that_was_displayed(review):
     assert (status, answer["problem"]) == (409, "this row is not the one that was shown; reload the page")
     client.close()
     assert verdicts(review) == []
+
+
+def test_a_note_is_in_sight_however_far_down_somebody_reads(open_page, review):
+    page = open_page(viewport=LAPTOP)
+    row = shown(page)
+    page.evaluate("document.querySelector('details.all').open = true")
+    page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+    review.session.judge(
+        [review.session.queue()[0]], "normal", window="other", who="Ben", comment="ask finance"
+    )
+    page.wait_for_selector(".row-note")
+    for selector in (".row-id", ".row-note"):
+        box = page.locator(selector).bounding_box()
+        assert page.locator("header.bar").bounding_box()["height"] <= box["y"] < LAPTOP["height"]
+    ready(page)
+    page.keyboard.press("a")
+    page.wait_for_selector("#conflict[open]")
+    assert (
+        page.inner_text("#conflict-text")
+        == f"Ben marked {row} as normal (“ask finance”). Your verdict was not saved."
+    )
+    page.click("#change-it")
+    until(lambda: len(verdicts(review)) == 2)
+    ready(page)
+    page.keyboard.press("h")
+    page.wait_for_selector("#history-rows tr")
+    assert "before: normal (Ben: “ask finance”)" in page.inner_text("#history-rows")

@@ -122,7 +122,7 @@ def group_view(session: Session, row: int, by: str, columns: Sequence[str]) -> d
                 "row": other,
                 "digest": keys[other].digest,
                 "id": row_name(keys[other].ids, other),
-                "score": round(float(current.scores[other]), 3),
+                "score": round(float(current.scores[other]), 6),
                 "values": [visible(_whole(frame, name, 0), 60) for name in columns[:_COLUMNS]],
             }
             for other, frame in frames.items()
@@ -271,7 +271,7 @@ def context_view(
         {
             "row": number,
             "own": number == own,
-            "score": round(score, 3),
+            "score": round(score, 6),
             "values": [visible(_whole(rows, name, place), 60) for name in rows.columns[:_COLUMNS]],
         }
         for place, (number, score) in enumerate(zip(numbers, scores, strict=True))

@@ -234,7 +234,7 @@ def entry_view(
         "row": row,
         "digest": key.digest,
         "id": row_name(key.ids, row),
-        "score": round(float(current.scores[row]), 3),
+        "score": round(float(current.scores[row]), 6),
         "percentile": float(current.model.percentile(current.scores[[row]])[0]),
         "rank": rank,
         "moved": moved if abs(moved) >= _MOVED else 0,

@@ -29,7 +29,7 @@ function choices(select, found) {
 function line(one, go) {
   const open = one.row === null ? el("bdi", {}, one.id)
     : el("button", { type: "button", class: "link", onclick: () => { at("history").close(); go({ row: one.row, id: one.id, score: one.score, rank: 0, percentile: 0 }); } }, el("bdi", {}, one.id));
-  const earlier = one.earlier.length ? el("span", { class: "note" }, ` before: ${one.earlier.map((other) => `${label(other)} (${other.who})`).join(", ")}`) : null;
+  const earlier = one.earlier.length ? el("span", { class: "note" }, ` before: ${one.earlier.map((other) => `${label(other)} (${other.who}${other.comment ? `: “${other.comment}”` : ""})`).join(", ")}`) : null;
   return el("tr", {}, el("td", {}, open), el("td", {}, el("bdi", {}, label(one)), earlier), el("td", {}, el("bdi", {}, one.who)),
     el("td", {}, local(one.time)), el("td", {}, one.score.toFixed(2)), el("td", {}, el("bdi", {}, one.comment)));
 }

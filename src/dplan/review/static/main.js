@@ -338,7 +338,7 @@ const openGroup = () => {
 };
 
 function conflict(entry, current, given) {
-  at("conflict-text").textContent = `${current.who || "Someone"} marked ${entry.id} as ${current.class || current.verdict}. Your verdict was not saved.`;
+  at("conflict-text").textContent = `${current.who || "Someone"} marked ${entry.id} as ${current.class || current.verdict}${current.comment ? ` (“${current.comment}”)` : ""}. Your verdict was not saved.`;
   const change = at("change-it");
   change.textContent = `Change it to ${given.class || given.verdict}`;
   change.onclick = () => { at("conflict").close(); save(entry, { ...given, replaces: current.n }); };

@@ -64,11 +64,12 @@ function similar(details, shown) {
       el("td", { class: "own" }, el("bdi", {}, value.value)),
       ...cases.map((one) => el("td", { class: one.differs[j] ? "differs" : "" },
         el("bdi", {}, one.values[j]), one.differs[j] ? el("span", { class: "quiet" }, " (differs)") : null))));
-  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Similar rows" },
-    el("table", { class: "similar" },
-      el("thead", {}, el("tr", {}, el("td", {}), el("th", { scope: "col" }, "This row"), ...heads),
-        el("tr", {}, el("td", {}), el("td", {}), ...titles)),
-      el("tbody", {}, ...rows)));
+  const table = el("table", { class: "similar" },
+    el("thead", {}, el("tr", {}, el("td", {}), el("th", { scope: "col" }, "This row"), ...heads),
+      el("tr", {}, el("td", {}), el("td", {}), ...titles)),
+    el("tbody", {}, ...rows));
+  table.style.setProperty("--columns", 1 + cases.length);
+  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Similar rows" }, table);
 }
 
 function values(details, page) {

@@ -4,6 +4,7 @@ import { at, el } from "./dom.js";
 import * as row from "./row.js";
 
 export const READING = 200; // milliseconds: a key that comes sooner was meant for what was on the screen before
+const FITTING = 24; // characters in the field of the filter
 const SLOW = 250; // milliseconds before the page says what it is waiting for
 
 export const page = {
@@ -59,8 +60,8 @@ export async function open(entry) {
   const shown = { ...entry, ...found.entry, digest: found.digest, round: found.round };
   at("row-head").replaceChildren(...row.head(shown));
   at("row-body").replaceChildren(...row.body(found, page, page.go));
-  const example = `${found.values[0].name}=${found.values[0].value}`;
-  at("filter").placeholder = /\s/.test(example) ? `"${example}"` : example;
+  const examples = found.values.map(({ name, value }) => (/\s/.test(name + value) ? `"${name}=${value}"` : `${name}=${value}`));
+  at("filter").placeholder = examples.find((one) => one.length <= FITTING) || examples[0];
   window.scrollTo(0, 0);
   await painted();
   if (page.opening !== entry) return;
@@ -89,6 +90,7 @@ export function note(judged) {
 export function nothing(heading, text) {
   Object.assign(page, { opening: null, shown: null });
   at("row").setAttribute("aria-busy", "false");
+  window.scrollTo(0, 0);
   at("row-head").replaceChildren(el("h2", { class: "row-id" }, heading));
   at("row-body").replaceChildren(el("section", {}, el("p", { class: "note" }, text)));
 }
