@@ -395,3 +395,27 @@ def test_utf_16_from_standard_input(model_path, table):
     done = run("score", "-", "-m", model_path, "-o", "-", stdin=text)
     assert done.exit_code == 0, done.output
     assert pl.read_csv(io.StringIO(done.stdout)).height == 3000
+
+
+def test_options_about_rows_go_from_fit_to_score(tmp_path):
+    rows = "".join(f"{i % 7}.5,{'ab'[i % 2]},{int(i == 3)}\n" for i in range(40))
+    (tmp_path / "t.csv").write_text("all plants\n" + rows + "9.5,a,1\n")
+    model, out = tmp_path / "m.dplan", tmp_path / "o.csv"
+    options = ["--no-header", "--skip-rows", "1", "--footer-rows", "1"]
+    fit = ["fit", tmp_path / "t.csv", "--label", "column_3", "-o", model, "--detector", "LogisticBaseline"]
+    done = run(*fit, "--no-estimate", *options)
+    assert done.exit_code == 0, done.output
+    assert "t.csv: 40 rows" in done.output
+    for given, n in ([], 40), (["--footer-rows", "2"], 39), (["--footer-rows", "0"], 41):
+        done = run("score", tmp_path / "t.csv", "-m", model, "-o", out, "--overwrite", *given)
+        assert f"Scored {n} rows" in done.output
+    (tmp_path / "new.csv").write_text("a,b,c\n" + rows)
+    done = run("score", tmp_path / "new.csv", "-m", model, "-o", out, "--overwrite", "--header-row", "1")
+    assert "missing columns 'column_1'" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize("command", [["inspect"], ["fit", "--label", "x", "-o", "m.dplan"]])
+def test_a_file_of_another_program_is_not_called_a_broken_model(command, tmp_path):
+    (tmp_path / "t.sas7bdat").write_bytes(b"\0" * 99)
+    done = run(command[0], tmp_path / "t.sas7bdat", *command[1:])
+    assert "unsupported file type; use .csv" in " ".join(done.output.split())

@@ -1,5 +1,6 @@
 """Files as people have them: each is read right, or refused with one sentence that says what to do."""
 
+import dataclasses
 import datetime as dt
 import io
 from pathlib import Path
@@ -209,7 +210,11 @@ def test_a_layout_can_be_given_and_is_stored_in_the_model(name, tmp_path):
     model = fit_table(own, LogisticBaseline(random_state=0), estimate=False)
     assert model.summary.reading["layout"] == layout.to_json()
     assert Input(tmp_path / "t.csv").like(model).layout == layout
-    assert Input(tmp_path / "t.csv", layout=Layout(header=1)).like(model).layout == Layout(header=1)
+    # What is given counts, and what is not is as in training.
+    given = Input(tmp_path / "t.csv", layout=Layout(header=1)).like(model).layout
+    assert given == Layout(header=1, below=layout.below, footer=layout.footer)
+    given = Input(tmp_path / "t.csv", layout=Layout(footer=3)).like(model).layout
+    assert given == dataclasses.replace(layout, footer=3)
 
 
 def test_lines_in_messages_are_those_of_the_file(tmp_path):

@@ -108,10 +108,17 @@ def _print_table(columns: pl.DataFrame) -> None:
 
 
 def _describe_model(file: Path) -> None:
+    from dplan.exceptions import ModelFileError
     from dplan.persistence.model_file import model_file_errors, read
+    from dplan.tables.sources import format_of_file
 
     # Read only the description, because importing the detectors takes longer than everything else.
-    contents = read(file)
+    try:
+        contents = read(file)
+    except ModelFileError:
+        if file.suffix != ".dplan":
+            format_of_file(file)  # says which files are tables
+        raise
     with model_file_errors(contents.name):
         for line in _lines(contents):
             echo(line)

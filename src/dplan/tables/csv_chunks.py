@@ -23,7 +23,8 @@ from dplan.tables.csv_syntax import (
     whole_rows,
 )
 from dplan.tables.decoding import TextFile
-from dplan.tables.layout import FOOTER_ROWS, SAMPLE_ROWS, Layout, footer_of, start_of
+from dplan.tables.footers import FOOTER_ROWS, footer_of
+from dplan.tables.layout import SAMPLE_ROWS, Layout, start_of
 
 __all__ = ["csv_chunks"]
 

@@ -166,9 +166,7 @@ class Input:
         if trained is None:
             return replace(self, numbers=numbers)
         encoding = trained["encoding"] if self.encoding == AUTO else self.encoding
-        layout, sheet = self.layout, self.sheet
-        if layout == Layout() and trained.get("layout"):
-            layout = Layout(**trained["layout"])
+        layout, sheet = self.layout.completed(Layout(**(trained.get("layout") or {}))), self.sheet
         if sheet is None and self.format == "excel":
             sheet = trained.get("sheet")
         missing = tuple(trained["missing"])

@@ -16,18 +16,17 @@ from typing import Any, NamedTuple
 from dplan.text import shown
 
 __all__ = [
-    "FOOTER_ROWS",
     "PLAIN",
     "SAMPLE_ROWS",
     "Layout",
+    "Rows",
     "Start",
-    "footer_of",
     "is_layout",
+    "is_value",
     "start_of",
 ]
 
 SAMPLE_ROWS = 100  # rows that the header is looked for in
-FOOTER_ROWS = 10  # rows that a footer is looked for in
 
 _NO_HEADER = (
     "pass --no-header, and the columns are called column_1, column_2, …, or --header-row if these are names"
@@ -37,13 +36,6 @@ _VALUE = re.compile(  # of a number, date or time, never of a name; "10th" may b
 )
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _NUMBERED = re.compile(r"([A-Za-z_. ]*)(\d+)")
-_TOTAL = re.compile(
-    r"(?:grand|sub)?[ -]?(?:totals?|totale?s?|totaux|sums?|summe|gesamt|insgesamt|suma|somme)\b", re.I
-)
-_NOTE = re.compile(
-    r"\W*(?:(?:foot)?notes?|sources?|remarks?|quellen?|anmerkung(?:en)?|hinweise?|fuentes?|notas?)\b|[*†‡]",
-    re.I,
-)
 _EMPTY = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "?", ".", "-")
 
 Rows = Sequence[Sequence[str]]
@@ -75,6 +67,18 @@ class Layout:
             raise ValueError(f"rows of a layout must be whole numbers from 0 on, got {self}")
         if self.header and self.skip:
             raise ValueError("give the row of the header, or the rows to skip before it, but not both")
+
+    def completed(self, trained: Layout) -> Layout:
+        """Return the layout with what is not given as in training.
+
+        Examples
+        --------
+        >>> Layout(footer=2).completed(Layout(header=0, footer=1))
+        Layout(header=0, skip=0, below=None, footer=2)
+        """
+        top = trained if self.header is None and self.skip == 0 else self
+        below = trained.below if self.below is None else self.below
+        return Layout(top.header, top.skip, below, trained.footer if self.footer is None else self.footer)
 
     def to_json(self) -> dict[str, int | None]:
         """Return the record as JSON values."""
@@ -152,47 +156,8 @@ def start_of(rows: Rows, layout: Layout) -> Start:
     return Start(names, place + 1 + n_below, notes)
 
 
-def footer_of(rows: Rows, width: int) -> int:
-    """Return how many of the last rows are no rows of the table: notes and totals.
-
-    Examples
-    --------
-    >>> footer_of([["Mon", "5", "x"], ["Tue", "7", "y"], [""], ["Total", "12", ""], ["Source: us"]], width=3)
-    2
-    """
-    n_cut = 0
-    for n, row in enumerate(reversed(rows), start=1):
-        cells = [cell.strip() for cell in row]
-        filled = [i for i, cell in enumerate(cells) if cell]
-        above = next((row for row in reversed(rows[: len(rows) - n]) if any(row)), None)
-        if above is None:
-            break
-        short = len(row) < width
-        note = width > 2 and filled == [0] and (short or _is_note(cells[0], rows[: len(rows) - n]))
-        if note or _is_total(cells, filled, above):
-            n_cut = n
-        elif filled:
-            break
-    return n_cut
-
-
-def _is_note(cell: str, above: Rows) -> bool:
-    """Return whether the only cell of a row begins as notes do, or is a sentence where other rows have values."""
-    values = [_is_value(row[0]) for row in above if row and row[0].strip()]
-    return bool(_NOTE.match(cell)) or (len(cell.split()) > 3 and 2 * sum(values) > len(values))
-
-
-def _is_total(cells: list[str], filled: list[int], above: Sequence[str]) -> bool:
-    """Return whether a row has a word for a total where others have a value, or less than the row above it."""
-    if len(filled) < 2 or not _TOTAL.match(cells[filled[0]]) or len(cells[filled[0]]) > 30:
-        return False
-    before = [cell.strip() for cell in above]
-    others = [i for i in filled[1:] if _is_value(cells[i])]
-    gaps = [i for i, cell in enumerate(before) if cell and (i >= len(cells) or not cells[i])]
-    return bool(others) and (bool(gaps) or _is_value(before[filled[0]] if len(before) > filled[0] else ""))
-
-
-def _is_value(cell: str) -> bool:
+def is_value(cell: str) -> bool:
+    """Return whether a cell has a number, date or time, not a name."""
     return bool(_VALUE.match(cell))
 
 
@@ -237,7 +202,7 @@ def _are_names(row: Sequence[str], width: int) -> bool:
         and len(names) == len(set(names))
         and width - 1 <= len(row) <= width
         and all(inside[1:])
-        and not any(_is_value(cell) and not _YEAR.fullmatch(cell) for cell in names)
+        and not any(is_value(cell) and not _YEAR.fullmatch(cell) for cell in names)
     )
 
 
@@ -264,7 +229,7 @@ def _value_columns(rows: Rows) -> list[int]:
     found = []
     for place in range(_width(rows)):
         cells = [row[place] for row in rows if place < len(row) and row[place] not in _EMPTY]
-        if cells and sum(map(_is_value, cells)) >= 0.8 * len(cells):
+        if cells and sum(map(is_value, cells)) >= 0.8 * len(cells):
             found.append(place)
     return found
 
@@ -280,7 +245,7 @@ def _are_units(candidates: Rows, rows: Rows) -> bool:
     return (
         bool(units)
         and (bracketed or (len(units) > 1 and 2 * len(units) >= len(columns)))
-        and not any(_is_value(row[place]) for place in columns if row[place])
+        and not any(is_value(row[place]) for place in columns if row[place])
         and not any(one[place] == row[place] for one in rows for place in units if place < len(one))
     )
 
@@ -295,7 +260,7 @@ def _check_header(header: Sequence[str], rows: Rows, place: int) -> None:
             f"add a line with column names, or {_NO_HEADER}"
         )
     columns = [i for i in _value_columns(rows) if i < len(header)]
-    if not columns or not all(_is_value(header[i]) for i in columns) or len(rows) < 2:
+    if not columns or not all(is_value(header[i]) for i in columns) or len(rows) < 2:
         return
     if all(_YEAR.fullmatch(header[i]) for i in columns):
         return

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from dplan.exceptions import needs
 from dplan.tables.chunks import Chunk, tidy
 from dplan.tables.csv_syntax import check_names
-from dplan.tables.layout import FOOTER_ROWS, SAMPLE_ROWS, Layout, footer_of, start_of
+from dplan.tables.footers import FOOTER_ROWS, footer_of
+from dplan.tables.layout import SAMPLE_ROWS, Layout, start_of
 from dplan.tables.workbook_limits import check_size
 from dplan.text import first_line, shown
 
