@@ -76,6 +76,16 @@ def test_too_few_alerts_are_said_to_be_too_few():
         dplan.kinds(alarms_model(), alarms(), budget=29)
 
 
+def test_no_rule_is_about_names_that_differ_in_case_alone():
+    """DuckDB and SQLite would take the other column, without a word."""
+    table = alarms().rename({"items": "HOUR"}).drop("truth")
+    own = dplan.tables.from_table(table, label="verdict", anomaly=["abroad"], id="payment")
+    model = dplan.tables.fit_table(own, dplan.LogisticBaseline(), estimate=False)
+    found = dplan.kinds(model, table, budget=90, n_kinds=3)
+    assert found.rules.columns
+    assert not {"hour", "HOUR"} & {*found.rules.columns}
+
+
 def test_alerts_without_a_pattern_have_no_rule():
     rng = np.random.default_rng(0)
     values = pl.DataFrame({"a": rng.random(400), "b": rng.random(400)})

@@ -193,3 +193,16 @@ def test_the_form_of_dates_is_said_where_they_are_texts():
         assert f"\n-- SQLite compares texts: store {form}.\nSELECT" in script([("late", rule)], "sqlite")
         assert "store" not in script([("late", rule)], "duckdb")
     assert "store" not in script([("cheap", Rule((Condition("price", "integer", at_most=9),)))], "sqlite")
+
+
+def test_a_rule_without_a_query_does_not_keep_the_others_from_theirs():
+    long = Rule((Condition("ü" * 32, "integer", at_least=1),))
+    rules = [("long", long), ("cheap", Rule((Condition("price", "integer", at_most=9),)))]
+    found = script(rules, "postgresql")
+    assert "-- No query: PostgreSQL cuts names after 63 bytes" in found
+    assert found.count("SELECT") == 1
+    assert script(rules, "duckdb").count("SELECT") == 2
+    with pytest.raises(ValueError, match="cannot be a name"):
+        script(rules, "duckdb", "")
+    with pytest.raises(ValueError, match="unknown dialect"):
+        script(rules, "oracle")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -180,7 +181,10 @@ def _values(table: ScoredTable, alerts: Scored, others: Scored) -> tuple[dict[st
     assert others.table is not None
     both = pl.concat([alerts.table, others.table], how="vertical_relaxed").select(model.columns)
     read = model.read(both)
-    types = {name: kind for name in model.columns if (kind := rule_type(read[name])) is not None}
+    # Of two names that differ in case alone, a database may take the other one.
+    same = Counter(name.casefold() for name in model.columns)
+    names = [name for name in model.columns if same[name.casefold()] == 1]
+    types = {name: kind for name in names if (kind := rule_type(read[name])) is not None}
     return types, rule_values(model.preparation.columns_, both, types, model.missing)
 
 

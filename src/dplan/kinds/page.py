@@ -12,7 +12,7 @@ from dplan.columns.formatting import format_share
 from dplan.kinds.finding import MOST_ALERTS, Group, Kinds
 from dplan.kinds.grouping import FEWEST_ALERTS
 from dplan.kinds.words import evidence, without_rule
-from dplan.rules.file import Kind, RuleFile
+from dplan.rules.file import Kind
 from dplan.rules.sql import DIALECTS, script
 from dplan.text import shortened
 
@@ -109,15 +109,8 @@ def _about(group: Group, found: Kinds) -> Iterator[Block]:
     yield Grid(head, entries, "The most typical alerts of this kind", range(1, len(head)))
     if kind.rule is not None:
         for dialect in DIALECTS:
-            yield Code(_sql(kind, found.rules, dialect), f"SQL for {_TITLES[dialect]}", folded=True)
-
-
-def _sql(kind: Kind, rules: RuleFile, dialect: str) -> str:
-    assert kind.rule is not None
-    try:
-        return script([(kind.name, kind.rule)], dialect, meanings=rules.meanings)
-    except ValueError as error:  # such as a name that the database cannot have
-        return f"-- No query: {error}"
+            query = script([(kind.name, kind.rule)], dialect, meanings=found.rules.meanings)
+            yield Code(query, f"SQL for {_TITLES[dialect]}", folded=True)
 
 
 def _pictures(group: Group, found: Kinds) -> Iterator[Block]:

@@ -39,14 +39,18 @@ def select(rule: Rule, dialect: str, table: str = "your_table") -> str:
 
 def where(rule: Rule, dialect: str) -> str:
     """Return the condition of a query for a table with the alias ``t``."""
-    if dialect not in DIALECTS:
-        raise ValueError(f"unknown dialect {shown(dialect)}; choose from {', '.join(DIALECTS)}")
+    _check_dialect(dialect)
     names = [condition.column.casefold() for condition in rule.conditions]
     if len(set(names)) < len(names):
         raise ValueError(
             "two columns of the rule differ in upper and lower case alone, which databases confuse"
         )
     return "\n  AND ".join(_condition(condition, dialect) for condition in rule.conditions)
+
+
+def _check_dialect(dialect: str) -> None:
+    if dialect not in DIALECTS:
+        raise ValueError(f"unknown dialect {shown(dialect)}; choose from {', '.join(DIALECTS)}")
 
 
 def _condition(condition: Condition, dialect: str) -> str:
@@ -124,8 +128,8 @@ def script(
 ) -> str:
     """Return the queries of several rules, each under a comment with its name.
 
-    Rules about columns that only dplan can read, which `meanings` has with what they are, get a comment instead. SQLite
-    has no dates, so a comment says in which form they must be stored.
+    Rules about columns that only dplan can read, which `meanings` has with what they are, or whose names the database
+    would misread, get a comment instead. SQLite has no dates, so a comment says in which form they must be stored.
 
     Examples
     --------
@@ -135,16 +139,24 @@ def script(
     WHERE t."price" <= 9;
     <BLANKLINE>
     """
-    found = []
-    for name, rule in rules:
-        unread = [condition.column for condition in rule.conditions if condition.column in (meanings or {})]
-        if unread:
-            what = f"`{unread[0]}` is read as {(meanings or {})[unread[0]]}, which a database cannot"
-            query = f"-- No query: {printable(what)}; use dplan rules check."
-        else:
-            query = f"{select(rule, dialect, table)};"
-            kinds = {condition.type for condition in rule.conditions} if dialect == "sqlite" else set()
-            forms = [f"{words} as {form}" for kind, (words, form) in _SQLITE_FORMS.items() if kind in kinds]
-            query = f"-- SQLite compares texts: store {' and '.join(forms)}.\n{query}" if forms else query
-        found.append(f"-- {printable(f'{name}: {rule}')}\n{query}\n")
+    _check_dialect(dialect)
+    _quoted(table, dialect)
+    found = [
+        f"-- {printable(f'{name}: {rule}')}\n{_query(rule, dialect, table, meanings or {})}\n"
+        for name, rule in rules
+    ]
     return "\n".join(found)
+
+
+def _query(rule: Rule, dialect: str, table: str, meanings: Mapping[str, str]) -> str:
+    unread = [condition.column for condition in rule.conditions if condition.column in meanings]
+    if unread:
+        what = f"`{unread[0]}` is read as {meanings[unread[0]]}, which a database cannot"
+        return f"-- No query: {printable(what)}; use dplan rules check."
+    try:
+        query = f"{select(rule, dialect, table)};"
+    except ValueError as error:
+        return f"-- No query: {printable(str(error))}; use dplan rules check."
+    types = {condition.type for condition in rule.conditions} if dialect == "sqlite" else set()
+    forms = [f"{words} as {form}" for kind, (words, form) in _SQLITE_FORMS.items() if kind in types]
+    return f"-- SQLite compares texts: store {' and '.join(forms)}.\n{query}" if forms else query
