@@ -78,8 +78,9 @@ def test_too_few_alerts_are_said_to_be_too_few():
 
 def test_no_rule_is_about_names_that_differ_in_case_alone():
     """DuckDB and SQLite would take the other column, without a word."""
-    table = alarms().rename({"items": "HOUR"}).drop("truth")
-    own = dplan.tables.from_table(table, label="verdict", anomaly=["abroad"], id="payment")
+    table = alarms().with_columns(verdict=pl.col("truth").replace("normal", "")).rename({"items": "HOUR"})
+    anomaly = ["abroad", "night", "many"]
+    own = dplan.tables.from_table(table.drop("truth"), label="verdict", anomaly=anomaly, id="payment")
     model = dplan.tables.fit_table(own, dplan.LogisticBaseline(), estimate=False)
     found = dplan.kinds(model, table, budget=90, n_kinds=3)
     assert found.rules.columns
