@@ -51,14 +51,14 @@ def wines(folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("table", "presses", "pause"),
+    ("table", "verdicts", "pause"),
     [
-        (payments, 40, 350),
+        (payments, 25, 350),
         *(pytest.param(table, 340, 450, marks=pytest.mark.soak) for table in (payments, cells, wines)),
     ],
 )
 def test_no_verdict_is_about_a_row_that_was_not_on_the_screen(
-    browser, folder, tmp_path, table, presses, pause
+    browser, folder, tmp_path, table, verdicts, pause
 ):
     path, model, ids = table(folder, tmp_path)
     maker = Engine(as_file(path, ids, None, tmp_path), model, learner=LogisticBaseline())
@@ -69,7 +69,13 @@ def test_no_verdict_is_about_a_row_that_was_not_on_the_screen(
         page.goto(review.url)
         ready(page)
         pressed, refits = [], 0
-        while len(pressed) < presses:
+
+        def given():
+            records = review.session.log.records
+            mine = [one for one in records if one["kind"] == "verdict" and one["who"] != "Ben"]
+            return [", ".join(record["row"]) for record in mine]
+
+        while len(given()) < verdicts:
             pressed += page.evaluate(READER, [10, pause])
             other = Client(review, "other")
             for entry in other.get("/api/queue")["rows"][:2]:  # somebody takes the rows at the top
@@ -79,16 +85,14 @@ def test_no_verdict_is_about_a_row_that_was_not_on_the_screen(
         page.wait_for_selector("#row[aria-busy=false]")
         while review.session.refitting:
             page.wait_for_timeout(100)
-        records = [record for record in review.session.log.records if record["kind"] == "verdict"]
+        found = given()
         context.close()
-    given = [", ".join(record["row"]) for record in records if record["who"] != "Ben"]
-    wrong = sum(row not in pressed for row in given)
+    wrong = sum(row not in pressed for row in found)
     sys.stdout.write(
-        f"{path.name}: {len(given)} verdicts of {presses} presses, {refits} refits, {wrong} wrong\n"
+        f"{path.name}: {len(found)} verdicts of {len(pressed)} presses, {refits} refits, {wrong} wrong\n"
     )
-    assert len(given) >= presses / 4
     assert refits
-    assert set(given) <= set(pressed)
+    assert set(found) <= set(pressed)
     # In their order, too: each verdict follows the press that it came from.
     rest = iter(pressed)
-    assert all(row in rest for row in given)
+    assert all(row in rest for row in found)

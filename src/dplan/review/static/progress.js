@@ -74,6 +74,6 @@ function moved() {
   const left = alerts - reviewed, range = (low, high) => (low === high ? number(low) : `${number(low)} to ${number(high)}`);
   const known = reviewed ? `${number(reviewed)} reviewed, ${number(found)} of them ${found === 1 ? "an anomaly" : "anomalies"}` : "none of them reviewed";
   const rest = !left ? "" : others ? `; of the other ${number(left)}, expect ${range(...others)} (90 % interval)` : `; after ${number(levels.fewest)} verdicts, this says how many anomalies to expect among them`;
-  const share = others && alerts ? ` Precision: ${range(Math.round((100 * (found + (left ? others[0] : 0))) / alerts), Math.round((100 * (found + (left ? others[1] : 0))) / alerts))} %.` : "";
+  const share = others && alerts ? ` Precision: ${range(Math.round((100 * (found + (left ? others[0] : 0))) / alerts), Math.round((100 * (found + (left ? others[1] : 0))) / alerts))}\u00a0%.` : "";
   at("threshold-note").textContent = `Score at least ${score.toFixed(3)}: ${known}${rest}.${share}${missed ? ` ${plural(missed, "known anomaly is", "known anomalies are")} below.` : ""}`;
 }
