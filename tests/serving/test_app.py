@@ -370,6 +370,15 @@ def test_what_belongs_to_no_body_is_limited_whoever_sends_it(begins, goes_on, st
         assert is_closed_while_it_sends(connection, goes_on * 50_000, times=200)
 
 
+def test_few_requests_are_kept_until_their_turn(strict):
+    one = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", strict.port), timeout=120) as connection:
+        connection.sendall(one * 9 + one.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        assert connection.makefile("rb").read().count(b"HTTP/1.1 401 ") == 10
+    with socket.create_connection(("127.0.0.1", strict.port), timeout=120) as connection:
+        assert is_closed_while_it_sends(connection, one * 1_000, times=1_000)
+
+
 def test_a_client_that_was_refused_does_not_stay(model_path, tmp_path):
     token = {"DPLAN_TOKEN": "open sesame"}
     with Running(tmp_path, model_path, "--timeout", 1, environment=token) as running:

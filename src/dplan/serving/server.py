@@ -26,6 +26,7 @@ __all__ = ["serve"]
 _GRACE_SECONDS = 30  # for requests under way when the server is told to stop
 _MAX_CONNECTIONS = 2_000
 _SPARE_FILES = 64  # of those that may be open: models are loaded, however many clients there are
+_MAX_PIPELINED = 16  # requests that a client sends without waiting for an answer
 _MAX_HEADERS = 65_536  # bytes of headers, or of anything else that is not the content of a body
 
 
@@ -112,8 +113,8 @@ def _connections() -> int:
 def _limited(seconds: float, most: int) -> type[asyncio.Protocol]:
     """Return what handles a connection: uvicorn's protocol, with limits on what it takes from anybody.
 
-    Headers are limited in size and time. So is what a client can send instead: trailers and extensions of chunks, and a
-    body that is not read, because the request has been answered.
+    Headers are limited in size and time. So is what a client can send instead: trailers and extensions of chunks, the
+    rest of a body after the answer, and further requests before it, which uvicorn keeps until their turn.
 
     Parameters
     ----------
@@ -159,6 +160,8 @@ def _limited(seconds: float, most: int) -> type[asyncio.Protocol]:
             self.stop_timer()
             self.in_headers, self.size = False, 0
             self.n_parts += 1
+            if len(self.pipeline) >= _MAX_PIPELINED:
+                raise ValueError("too many requests at once")  # which ends the parser: the status is 400
             super().on_headers_complete()
 
         def on_body(self, body: bytes) -> None:
