@@ -214,8 +214,8 @@ def _serve(
         )
         if page.session.unmatched:
             echo(
-                f"Warning: {page.session.unmatched:,} earlier verdicts are about rows that are not in the table or "
-                "have changed.",
+                "Warning: earlier verdicts about rows that are not in the table or have changed: "
+                f"{page.session.unmatched:,}.",
                 err=True,
             )
         try:
