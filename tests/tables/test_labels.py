@@ -19,13 +19,18 @@ from tests.tables.test_reading import FORMS, TABLE
 def test_from_a_file(tmp_path):
     (tmp_path / "t.csv").write_bytes(FORMS["t.csv"])
     own = from_table(
-        tmp_path / "t.csv", label="checked", anomaly=["fraud", "chargeback"], id="payment", drop=["items"]
+        tmp_path / "t.csv",
+        "checked",
+        anomaly=["fraud", "chargeback"],
+        normal=["ok"],
+        id="payment",
+        drop=["items"],
     )
     assert own.features.columns == ["amount", "new_customer", "day", "country"]
-    assert own.y.tolist() == [0, 1, 0, 2]
+    assert own.y.tolist() == [-1, 1, 0, 2]
     assert own.classes == ("unlabelled", "fraud", "chargeback")
     assert own.ids.to_dict(as_series=False) == {"payment": ["p1", "p2", "p3", "p4"]}
-    assert own.counts() == {"unlabelled": 2, "fraud": 1, "chargeback": 1}
+    assert own.counts() == {"unlabelled": 1, "fraud": 1, "chargeback": 1}
     assert own.kinds() == {
         "number": ["amount"],
         "flag": ["new_customer"],
@@ -220,6 +225,19 @@ def test_mostly_anomalies_are_a_warning():
     with pytest.warns(ManyAnomaliesWarning, match="'verdict' labels 60 of 100 rows .* expected to be rare"):
         from_table(table, "verdict", anomaly=["fraud"])
     from_table(table, "verdict", anomaly=["ok"])
+
+
+def test_rows_that_somebody_calls_normal_are_not_taken_as_unlabelled_without_a_word():
+    table = pl.DataFrame({"x": range(100), "verdict": ["fraud"] * 5 + ["OK"] * 3 + [None] * 92})
+    with pytest.warns(
+        UserWarning, match="'OK' .3 rows. is taken as unlabelled.*--normal 'OK', in Python"
+    ) as found:
+        assert from_table(table, "verdict", anomaly=["fraud"]).counts() == {"unlabelled": 95, "fraud": 5}
+    assert found[0].filename == __file__
+    from_table(table, "verdict", anomaly=["fraud"], normal=["ok"])
+    from_table(table, "verdict", anomaly=["fraud"], unlabelled=["ok"])
+    # Where no cell is empty, somebody knows of all rows which are anomalies, and says only some of it.
+    from_table(table.with_columns(pl.col("verdict").fill_null("ok")), "verdict", anomaly=["fraud"])
 
 
 def machines(n=400):

@@ -227,9 +227,9 @@ def from_table(
     >>> table = pl.DataFrame(
     ...     {"payment": ["p1", "p2", "p3"], "amount": [10, 99, 12], "checked": ["fraud", None, "ok"]}
     ... )
-    >>> payments = from_table(table, label="checked", anomaly=["fraud"], id="payment")
+    >>> payments = from_table(table, label="checked", anomaly=["fraud"], normal=["ok"], id="payment")
     >>> payments.features.columns, payments.y.tolist(), payments.classes
-    (['amount'], [1, 0, 0], ('unlabelled', 'fraud'))
+    (['amount'], [1, 0, -1], ('unlabelled', 'fraud'))
     """
     ids, dropped, several = names_of(id), names_of(drop), names_of(label)
     label = JOINED.join(several)

@@ -8,6 +8,7 @@ other words mean unlabelled rows; later, a word that nobody knows is refused.
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -19,7 +20,7 @@ from dplan.arrays import Float32s
 from dplan.columns.flags import is_flag, read_flags
 from dplan.detectors._checks import warn_of_many_anomalies
 from dplan.exceptions import CellError
-from dplan.tables.words import Words, as_texts, listed, place
+from dplan.tables.words import Words, as_texts, listed, means_checked, place
 from dplan.text import shown
 
 __all__ = ["JOINED", "Judged", "LabelReader", "Labels", "combined", "read"]
@@ -212,6 +213,8 @@ def read(labels: pl.Series, words: Words | None, *, partial: bool = False) -> La
     y = reader.read(labels)
     _check_given(labels.name, words, reader.spellings, partial)
     reader.check()
+    if not partial:
+        _warn_of_checked_rows(labels, reader)
     # New classes in the order of their names, not of their numbers of rows.
     n_known = len(words.anomaly or ()) + 1
     order = [*range(n_known), *sorted(range(n_known, len(reader.classes)), key=reader.classes.__getitem__)]
@@ -248,6 +251,21 @@ def _check_given(
                 close = [text for text in texts if near and text.casefold() == near[0]]
                 hint = f"did you mean {close[0]!r}?" if close else f"its values are {listed(texts)}"
                 raise ValueError(f"label column {column!r} has no {name} value {value!r}; {hint}")
+
+
+def _warn_of_checked_rows(labels: pl.Series, reader: LabelReader) -> None:
+    """Warn if some rows are called normal, others have no value, and both are taken as unlabelled."""
+    found = {
+        text: n for own in reader.spellings.values() for text, n in own.items()
+        if means_checked(text) and reader.words.code(text, []) is None
+    }  # fmt: skip
+    if found and reader.words.anomaly is not None and as_texts(labels).null_count():
+        options = " ".join(f"--normal {shown(text)}" for text in found)
+        warnings.warn(
+            f"label column {shown(labels.name)}: {listed(found)} is taken as unlabelled, like an empty cell. If these "
+            f"rows were checked, say so ({options}, in Python normal={list(found)})",
+            stacklevel=5,
+        )
 
 
 JOINED = " + "  # between the names of several label columns

@@ -28,6 +28,7 @@ __all__ = [
     "has_verdict",
     "is_reserved",
     "listed",
+    "means_checked",
     "place",
     "says_nothing",
     "words_of",
@@ -47,6 +48,7 @@ _ANSWERS = {
     **dict.fromkeys(("yes", "y", "ja", "oui"), "anomaly"),
     **dict.fromkeys(("ok", "okay", "no", "n", "0", "false", "false alarm", "nein", "non"), "normal"),
 }
+_CHECKED = ("normal", "ok", "okay", "false alarm")  # nobody writes them beside a row that was not checked
 _CODES = {"normal": -1, "unlabelled": 0, "unsure": 0}
 
 
@@ -150,6 +152,17 @@ class Words:
             found = self.code(text, classes)
             codes[text] = unknown if found is None else min(found, 1)
         return texts.replace_strict(codes, default=0, return_dtype=pl.Int64).fill_null(0).to_numpy()
+
+
+def means_checked(text: str) -> bool:
+    """Return whether a word, in a column that leaves other rows empty, says that somebody has checked a row.
+
+    Examples
+    --------
+    >>> means_checked("OK"), means_checked("0")
+    (True, False)
+    """
+    return text.casefold() in _CHECKED
 
 
 def place(name: str, classes: list[str]) -> int:
