@@ -116,7 +116,7 @@ def test_without_random_numbers_the_ranking_stays(name, how):
     assert spearmanr(scores(name), scores(name, how)).statistic > 0.99
 
 
-@pytest.mark.parametrize("name", ["LogisticBaseline", "IForest", "DPLANEnsemble"])
+@pytest.mark.parametrize("name", QUICK)
 def test_the_same_through_files(name, tmp_path):
     before = scores(name, folder=tmp_path)
     for how in EXACT:
