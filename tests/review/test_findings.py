@@ -208,3 +208,19 @@ def test_a_table_with_many_columns_can_be_read_in_context(browser, folder, tmp_p
         assert max(heights) < 60
         assert page.evaluate("document.documentElement.scrollWidth") <= LAPTOP["width"]
         context.close()
+
+
+@needs_browser
+def test_opening_says_how_much_is_done_and_how_long_it_will_take(browser, review):
+    stage = {"name": "Scoring rows", "done": 50_000, "total": 200_000, "seconds": 10.0}
+    state = state_view(review.session) | {"opened": False, "stage": stage, "people": [], "reading": False}
+    context = browser.new_context()
+    page = context.new_page()
+    page.route("**/api/state*", lambda route: route.fulfill(json=state))
+    page.goto(review.url)
+    page.wait_for_function("() => document.getElementById('opening-stage').innerText")
+    assert page.inner_text("#opening-stage") == "Scoring rows: 50,000 of 200,000 · 10 s, about 30 s left"
+    bar = page.locator("#opening progress")
+    assert (bar.get_attribute("value"), bar.get_attribute("max")) == ("50000", "200000")
+    assert not page.is_visible("#verdicts")
+    context.close()

@@ -109,6 +109,15 @@ def test_kinds_are_used_the_next_morning_as_well(folder, tmp_path):
     assert "kinds.json is gone, so the review goes on without kinds." in third.err
 
 
+def test_a_host_that_others_can_reach_is_warned_of(folder, tmp_path):
+    for name in ("fraud.dplan", "june.csv"):
+        shutil.copy(folder / name, tmp_path)
+    with day(tmp_path, "fraud.dplan", "june.csv", "--host", "0.0.0.0") as page:
+        pass
+    assert "Warning: --host 0.0.0.0 lets other machines connect" in page.err
+    assert "Put a proxy with TLS in front." in page.err
+
+
 def test_without_a_review_in_the_folder_the_command_says_how_to_begin(tmp_path):
     command = [sys.executable, "-m", "dplan", "review"]
     found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
