@@ -24,7 +24,7 @@ from dplan.review.rounds import Progress, Round, likeness_of
 from dplan.review.table import TableFile
 from dplan.scoring.scorer import Batch, Best, Scored, Scorer, together
 from dplan.scoring.threads import in_threads
-from dplan.tables.chunks import Chunk, n_chunks
+from dplan.tables.chunks import Chunk
 from dplan.tables.fitting import fit_table
 from dplan.tables.labelled import LabelledTable
 from dplan.tables.labels import Judged
@@ -76,7 +76,7 @@ class Engine:
         self._places: dict[int, int] = {}  # of these rows
         self._sample = Best(_SAMPLE)
         self._explored: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        self._total = 0  # rows of the table, once it is known
+        self._total = 0  # rows of the table, or about as many; 0 if it is not known
         self._first = np.empty(0)  # how suspicious the first model finds each row
 
     @cached_property
@@ -108,8 +108,7 @@ class Engine:
     def open(self, wanted: Collection[tuple[str, ...]] = (), progress: Progress = quiet) -> Round:
         """Score the table with the first model; the pool includes the rows with the wanted ids."""
         progress("Reading the table", 0, None)
-        source = self.table.input
-        self._total = n_chunks(self.table.path, source.format, 1) or 0
+        self._total = self.table.likely_rows()
         rng = np.random.default_rng(self.seed)
         top, finds, again, scores, first = Best(POOL), Best(2 * _EXPLORED), [], [], []
         base = self.base
@@ -174,10 +173,11 @@ class Engine:
         with in_threads(model, 2) as run:
             for done, scored in enumerate(run(_score, jobs())):
                 n_rows += len(scored)
-                likely = round(n_rows / share) if (share := shares[done]) else None
-                progress("Scoring rows", n_rows, max(self._total, n_rows) if self._total else likely)
+                likely = self._total or (round(n_rows / share) if (share := shares[done]) else None)
+                progress("Scoring rows", n_rows, likely and max(likely, n_rows))
                 yield scored
         self._total = n_rows
+        progress("Scoring rows", n_rows, n_rows)
 
     def _learned(self, classes: Mapping[int, str], progress: Progress) -> TableModel:
         """Return the first model, trained further on the verdicts so far."""

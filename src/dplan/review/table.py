@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from dplan.arrays import highest_first
 from dplan.columns.frames import as_frame
-from dplan.tables.chunks import CHUNK_ROWS, Chunk
+from dplan.tables.chunks import CHUNK_ROWS, Chunk, n_chunks
 from dplan.tables.input import Input
 from dplan.tables.model import TableModel
 from dplan.text import shown
@@ -140,6 +141,16 @@ class TableFile:
     def path(self) -> Path:
         """The file."""
         return self.input.files()[0]
+
+    def likely_rows(self) -> int:
+        """Return how many rows there are, or about how many, without reading them; 0 if that is not known."""
+        if self.input.format not in ("csv", "jsonl"):
+            return n_chunks(self.path, self.input.format, 1) or 0
+        if self.path.suffix.lower() in (".gz", ".zst"):
+            return 0
+        with self.path.open("rb") as file:
+            lines = sum(block.count(b"\n") for block in iter(partial(file.read, 1 << 24), b""))
+        return lines - (self.input.format == "csv")  # without the header
 
     def chunks(self, rows: int | None = None) -> Iterator[tuple[int, Chunk, pl.DataFrame]]:
         """Yield the number of each chunk's first row, the chunk and its rows."""
