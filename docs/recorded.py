@@ -52,7 +52,9 @@ def write_report(folder: Path) -> None:
 def write_review(folder: Path) -> None:
     """Review transfers of a bank, with the true answers, and write the page with what its server has answered."""
     _example(folder, "--messy")
-    table = from_table(folder / "bank-train.csv", label="Urteil", anomaly=["fraud"], id="Nummer")
+    table = from_table(
+        folder / "bank-train.csv", label="Urteil", anomaly=["fraud"], normal=["ok"], id="Nummer"
+    )
     model = fit_table(table, dplan.DPLANEnsemble(random_state=0), estimate=False)
     with (folder / "bank-new.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file, delimiter=";"))

@@ -25,6 +25,7 @@ table = from_table(
     train,
     label="Urteil",
     anomaly=["fraud"],
+    normal=["ok"],
     id="Nummer",
     columns={"Filiale": "drop"},
 )
