@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan.arrays import Float32s
+from dplan.tables.label_columns import labels_in
 from dplan.tables.labels import LabelReader
 from dplan.tables.model import TableModel
 from dplan.tables.words import Words, listed, says_nothing, words_of
@@ -45,19 +46,21 @@ class TableLabels:
 
     def read(self, frame: pl.DataFrame) -> NDArray[np.int64]:
         """Return the labels of some rows: above 0 for anomalies, -1 for checked normal rows, 0 for all others."""
-        if self._column not in frame.columns:
+        labels = labels_in(frame, self._column)
+        if labels is None:
             if self._needed:
                 raise ValueError(f"the table has no column {shown(self._column)}")
             return np.zeros(frame.height, dtype=np.int64)
         self.found = True
-        codes = self._reader.read(frame[self._column])
+        codes = self._reader.read(labels)
         return np.where(np.isin(codes, list(self._reader.new.values())), 0, codes)
 
     def texts(self, frame: pl.DataFrame) -> list[str]:
         """Return the labels of some rows as they are written; an empty text for one that says nothing."""
-        if self._column not in frame.columns:
+        labels = labels_in(frame, self._column)
+        if labels is None:
             return [""] * frame.height
-        texts = frame[self._column].cast(pl.String).fill_null("").str.strip_chars()
+        texts = labels.cast(pl.String).fill_null("").str.strip_chars()
         whole = texts.str.replace(r"^(-?\d+)\.0+$", "$1")
         return ["" if says_nothing(text) else text for text in whole.to_list()]
 

@@ -20,7 +20,7 @@ from dplan.exceptions import CellError
 from dplan.tables.chunks import MISSING
 from dplan.tables.decoding import AUTO
 from dplan.tables.input import Input
-from dplan.tables.labelled import labels_of, names_of
+from dplan.tables.label_columns import labels_of, names_of
 from dplan.tables.layout import Layout
 from dplan.tables.reading import as_text
 from dplan.tables.remarks import remark_on

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -23,13 +22,14 @@ from dplan.tables.bad_cells import OnError, Usable
 from dplan.tables.chunks import MISSING
 from dplan.tables.decoding import AUTO
 from dplan.tables.input import Input
-from dplan.tables.labels import JOINED, Labels, combined, read
+from dplan.tables.label_columns import check_there, labels_of, names_of, with_one_label
+from dplan.tables.labels import JOINED, Labels
 from dplan.tables.reading import as_text
 from dplan.tables.sampling import read_sample
-from dplan.tables.words import NUMBERS, Words, listed
+from dplan.tables.words import NUMBERS, Words
 from dplan.text import shown
 
-__all__ = ["LabelledTable", "from_table", "labels_of", "names_of", "understood"]
+__all__ = ["LabelledTable", "from_table", "understood"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +245,7 @@ def from_table(
         name = table.name
 
         def groups(rows: pl.DataFrame) -> NDArray[np.int64]:
-            rows = _with_one_label(name, rows, several)
+            rows = with_one_label(name, rows, several)
             known = words or (NUMBERS if len(several) == 1 else Words(several, ("normal",)))
             return known.marks(rows[label], unknown=int(known.anomaly is None or bool(known.built_in)))
 
@@ -277,7 +277,7 @@ def from_table(
     if partial and not set(ids) <= set(frame.columns):
         ids = ()  # rows are then recognised by their values
     for column in (*several, *ids, *dropped, *given):
-        _check_there(name, column, frame.columns)
+        check_there(name, column, frame.columns)
     if twice := set(several) & set(ids):
         raise ValueError(f"column {min(twice)!r} cannot be the label and an id")
     features = frame.drop({*several, *ids, *dropped})
@@ -293,33 +293,12 @@ def from_table(
     return replace(found_labels, y=labels.y, classes=labels.classes, words=words, labels=labels)
 
 
-def labels_of(
-    name: str, frame: pl.DataFrame, several: Sequence[str], words: Words | None, *, partial: bool = False
-) -> tuple[Labels, Words | None]:
-    """Return the labels in one or several label columns of a table with this name, and what their words mean."""
-    if len(several) > 1 and not partial and words is not None:
-        raise ValueError("what values mean can be given for one label column, not for several")
-    labels = _with_one_label(name, frame, several)[JOINED.join(several)]
-    if len(several) > 1 and words is None:
-        present = labels.unique().to_list()
-        marked = [one for one in several if one in present]
-        words = Words(tuple(marked or several), ("normal",) if "normal" in present else None)
-    return read(labels, words, partial=partial), words
-
-
-def _with_one_label(name: str, frame: pl.DataFrame, several: Sequence[str]) -> pl.DataFrame:
-    """Return the table with one label column, made from several if need be."""
-    for column in several:
-        _check_there(name, column, frame.columns)
-    return frame if len(several) == 1 else frame.with_columns(combined(frame, several))
-
-
 def understood(
     frame: pl.DataFrame, given: Given, missing: Sequence[str], aside: Collection[str] = ()
 ) -> tuple[pl.DataFrame, dict[str, Column]]:
     """Return a frame with its text read, and what its columns mean; what is doubtful is a warning."""
     for column in given:
-        _check_there("the table", column, frame.columns)
+        check_there("the table", column, frame.columns)
     found, meanings = understand_frame(frame, given, missing, aside=aside)
     used = {name: meaning for name, meaning in meanings.items() if name not in aside}
     for name, meaning in used.items():
@@ -330,16 +309,3 @@ def understood(
 
 def _is_stream(table: object) -> bool:
     return hasattr(table, "read") and not isinstance(table, Input)
-
-
-def names_of(given: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the names of columns that are given as one name or as several."""
-    return (given,) if isinstance(given, str) else tuple(given)
-
-
-def _check_there(name: str, column: str, columns: list[str]) -> None:
-    if column in columns:
-        return
-    near = difflib.get_close_matches(column, columns, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"available columns: {listed(columns)}"
-    raise ValueError(f"{name} has no column {column!r}; {hint}")

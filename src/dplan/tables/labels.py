@@ -23,7 +23,7 @@ from dplan.exceptions import CellError
 from dplan.tables.words import Words, as_texts, listed, means_checked, place
 from dplan.text import shown
 
-__all__ = ["JOINED", "Judged", "LabelReader", "Labels", "combined", "read"]
+__all__ = ["JOINED", "Judged", "LabelReader", "Labels", "numbered", "read", "without_words"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +207,7 @@ def read(labels: pl.Series, words: Words | None, *, partial: bool = False) -> La
     "'fraud' matched 2 rows ('fraud' 1, 'Fraud' 1); 'OK' matched 1 row ('ok' 1)"
     """
     if words is None or (words.numbered and not words.are_answers and _are_numbers(labels)):
-        y, classes = _numbered(_without_words(labels))
+        y, classes = numbered(without_words(labels))
         return Labels(_checked(labels, y, partial), classes)
     reader = LabelReader(labels.name, words)
     y = reader.read(labels)
@@ -271,34 +271,7 @@ def _warn_of_checked_rows(labels: pl.Series, reader: LabelReader) -> None:
 JOINED = " + "  # between the names of several label columns
 
 
-def combined(table: pl.DataFrame, names: Sequence[str]) -> pl.Series:
-    """Return several label columns, one per class, as one: the name of the first that marks a row, or "normal".
-
-    Examples
-    --------
-    >>> table = pl.DataFrame({"leak": [1, 0, 0], "noise": ["yes", "no", "yes"]})
-    >>> combined(table, ["leak", "noise"]).to_list()
-    ['leak', None, 'noise']
-    """
-    found = np.full(table.height, None, dtype=object)
-    for name in reversed(names):
-        try:
-            y, classes = _numbered(_without_words(table[name]))
-        except CellError:
-            raise
-        except ValueError as error:
-            what = str(error).partition(";")[0]
-            raise ValueError(
-                f"{what}; of several label columns, each must be 0 and 1, or yes and no"
-            ) from None
-        if len(classes) > 2:
-            raise ValueError(f"label column {name!r} has several classes; use it as the only label column")
-        found[(y < 0) & (found == None)] = "normal"  # noqa: E711  # of each element
-        found[y > 0] = name
-    return pl.Series(JOINED.join(names), found.tolist(), dtype=pl.String)
-
-
-def _without_words(labels: pl.Series) -> pl.Series:
+def without_words(labels: pl.Series) -> pl.Series:
     """Return yes and no, in several languages, as 1 and 0; other labels as they are."""
     if labels.dtype != pl.String:
         return labels
@@ -308,14 +281,14 @@ def _without_words(labels: pl.Series) -> pl.Series:
 
 
 def _are_numbers(labels: pl.Series) -> bool:
-    labels = _without_words(labels)
+    labels = without_words(labels)
     if labels.dtype != pl.String:
         return True
     texts = labels.str.strip_chars().str.to_lowercase().replace({"false": "0", "true": "1", "": None})
     return texts.cast(pl.Float64, strict=False).null_count() == texts.null_count()
 
 
-def _numbered(labels: pl.Series) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+def numbered(labels: pl.Series) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Read a label column of -1, 0 and class numbers, or of false and true."""
     if labels.dtype == pl.Boolean or labels.dtype == pl.Null:
         labels = labels.cast(pl.Int64)
