@@ -51,6 +51,8 @@ GROUPS: dict[str, list[str]] = {
         "dplan.kinds.finding.Group",
         "dplan.rules.file.RuleFile",
         "dplan.rules.file.Kind",
+        "dplan.rules.rule.Rule",
+        "dplan.rules.rule.Condition",
         "dplan.rules.sql.script",
         "dplan.rules.muting.muted",
     ],

@@ -63,6 +63,10 @@ class Condition:
     [(2100,)]
     >>> print(condition)
     `elevation` at most 2,400
+    >>> condition.to_json()
+    {'column': 'elevation', 'at_most': 2400}
+    >>> Condition.from_json({"column": "elevation", "at_most": 2400}, {"elevation": "integer"}) == condition
+    True
     """
 
     column: str
@@ -196,6 +200,8 @@ class Rule:
     `area` = 'C' or 'D' and `elevation` at most 2,400
     >>> pl.DataFrame({"area": ["C", "A"], "elevation": [2000, 2000]}).filter(rule.expression()).height
     1
+    >>> Rule.from_json(rule.to_json(), {"area": "text", "elevation": "integer"}) == rule
+    True
     """
 
     conditions: tuple[Condition, ...]
