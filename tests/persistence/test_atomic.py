@@ -96,7 +96,7 @@ def test_an_error_after_the_rename_says_that_the_new_file_is_there(number, tmp_p
 
     (tmp_path / "a.txt").write_text("old")
     monkeypatch.setattr(os, "fsync", failing)
-    with pytest.raises(OSError, match=rf"a\.txt was written, but .*{os.strerror(number)}") as caught:
+    with pytest.raises(OSError, match=rf"a\.txt was written, but .*\({os.strerror(number)}\)") as caught:
         write(tmp_path / "a.txt", "new")
     assert caught.value.errno is None  # or a command would show its own words for it
     assert (tmp_path / "a.txt").read_text() == "new"
@@ -165,3 +165,19 @@ def test_a_temporary_file_is_private_and_named_so_that_it_can_be_recognised(tmp_
         write(path, "new")
     assert [(own, permissions) for _, own, permissions in made] == [(True, 0o666), (True, 0o600)]
     assert all(re.fullmatch(r"\.a\.[0-9a-f]{12}\.tmp\.csv", name) for name, _, _ in made)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts open files as Linux lists them")
+def test_no_file_stays_open(tmp_path):
+    before = len(os.listdir("/proc/self/fd"))
+    for content in "ab":
+        with atomic_write(tmp_path / "a.txt") as temporary:
+            temporary.write_text(content)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_an_error_without_a_path_gets_that_of_the_output_and_others_keep_theirs(tmp_path):
+    for given, named in ((None, "a.txt"), ("other.txt", "other.txt")):
+        with pytest.raises(OSError, match="No space left") as caught, atomic_write(tmp_path / "a.txt"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), *([] if given is None else [given]))
+        assert Path(caught.value.filename).name == named
