@@ -2,6 +2,8 @@
 
 import datetime
 import json
+import re
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -154,3 +156,17 @@ def test_scorer_columns_have_kinds(folder):
     found = scorer.columns(scored)
     assert found.filter("alert")["kind"].str.starts_with("like ").all()
     assert scorer.columns(scored[:10])["kind"].len() == 10
+
+
+def test_the_page_of_output_columns_has_all_of_them_in_their_order(folder, tmp_path):
+    mute_one(folder, tmp_path / "kinds.json")
+    table = alarms(seed=1).with_columns(verdict=pl.col("truth").replace("normal", "")).drop("truth")
+    anomaly = ["abroad", "night", "many"]
+    own = dplan.tables.from_table(table, label="verdict", anomaly=anomaly, id="payment")
+    dplan.tables.fit_table(own, dplan.IForest(random_state=0), estimate=False).save(tmp_path / "m.dplan")
+    run("score", folder / "new.csv", "-m", tmp_path / "m.dplan", "-o", tmp_path / "s.csv", "--kinds",
+        tmp_path / "kinds.json", "--budget", 60, "--explore", 5, "--novelty", "--explain")  # fmt: skip
+    page = (Path(__file__).parents[2] / "docs" / "output-columns.md").read_text("utf-8").partition("\n## ")[0]
+    named = re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE)
+    header = pl.read_csv(tmp_path / "s.csv").columns
+    assert [name for name in header if name != "payment"] == [name for name in named if name != "file"]
