@@ -15,7 +15,7 @@ from dplan.review.engine import Engine
 from dplan.review.table import as_file
 from dplan.review.view import open_rows, state_view
 from tests.browser import needs_browser
-from tests.review.browsing import LAPTOP, press, ready, shown
+from tests.review.browsing import LAPTOP, PHONE, press, ready, shown
 from tests.review.serving import Client, served
 from tests.serving.process import until
 
@@ -223,3 +223,13 @@ def test_opening_says_how_much_is_done_and_how_long_it_will_take(browser, review
     assert (bar.get_attribute("value"), bar.get_attribute("max")) == ("50000", "200000")
     assert not page.is_visible("#verdicts")
     context.close()
+
+
+@needs_browser
+@pytest.mark.parametrize("viewport", [LAPTOP, PHONE], ids=["laptop", "phone"])
+def test_help_begins_with_its_beginning(open_page, viewport):
+    page = open_page(viewport=viewport)
+    page.keyboard.press("?")
+    page.wait_for_selector("#help[open]")
+    assert page.locator("#help-title").bounding_box()["y"] > 0
+    assert page.evaluate("document.activeElement.innerText") == "Close"

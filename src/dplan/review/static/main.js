@@ -387,12 +387,17 @@ function trouble(problem, why = "request") {
 }
 
 // ---- keys and buttons
+function help() {
+  at("help").showModal();
+  at("help").scrollTop = 0; // the button with the focus is at the end
+}
+
 const attempt = (job) => (event) => Promise.resolve(job(event)).catch(trouble);
 const KEYS = {
   a: (event) => judge(event, "anomaly"), n: (event) => judge(event, "normal"), u: (event) => judge(event, "unsure"), g: openGroup, s: openRest,
   j: () => step(1), arrowdown: () => step(1), k: () => step(-1), arrowup: () => step(-1), z: undo, r: learn,
   h: () => history.show(walk), c: () => at("comment").focus(),
-  "?": () => at("help").showModal(), "/": () => at("filter").focus(),
+  "?": help, "/": () => at("filter").focus(),
 };
 const READING_KEYS = ["j", "k", "arrowdown", "arrowup", "h", "?", "/"];
 const WHILE_HELD = ["j", "k", "arrowdown", "arrowup"];
@@ -432,7 +437,7 @@ at("kinds-open").addEventListener("click", attempt(() => kindList.show(page.stat
   await update();
 })));
 at("me").addEventListener("click", () => { at("help").showModal(); at("who").focus(); });
-at("help-open").addEventListener("click", () => at("help").showModal());
+at("help-open").addEventListener("click", help);
 at("naming-form").addEventListener("submit", nameIt);
 at("threshold").addEventListener("input", progress.chosen);
 page.go = walk;
