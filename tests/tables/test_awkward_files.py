@@ -233,25 +233,46 @@ def test_lines_in_messages_are_those_of_the_file(tmp_path):
 
 
 ACCIDENTS = {
+    "units": lambda text: text.replace("faulty\n", "faulty\n,,[kg],\n"),
     "title": lambda text: "Production, all plants\n\n" + text,
     "blank": lambda text: text.replace("\n2024-01-05", "\n\n2024-01-05"),
     "total": lambda text: text + "Total,,99,1\n",
+    "notes": lambda text: text + "Source: scales,,,\n",
     "columns": lambda text: "".join(
         f"{line}," + "\n" if line.count(",") == 3 else line + "\n" for line in text.splitlines()
     ),
+    "semicolons": lambda text: text.replace(",", ";"),
     "windows": lambda text: text.replace("\n", "\r\n"),
     "mark": lambda text: "\ufeff" + text,
 }
 
 
+@pytest.fixture(scope="module")
+def of_plain():
+    own = from_table(io.BytesIO(PLAIN.encode()), "faulty")
+    return own, fit_table(own, LogisticBaseline(random_state=0), estimate=False)
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(list(ACCIDENTS)), unique=True), st.integers(1, 20))
-def test_accidents_may_come_together(accidents, rows):
+def test_accidents_may_come_together(of_plain, accidents, rows):
     text = PLAIN
     for name in sorted(accidents, key=list(ACCIDENTS).index):
         text = ACCIDENTS[name](text)
-    found = [chunk() for chunk in Input(io.BytesIO(text.encode())).chunks(rows)]
-    assert pl.concat(found).rows() == [tuple(row) for row in ROWS]
+    table = Input(io.BytesIO(text.encode()))
+    own, model = of_plain
+    expected = model.score(Input(io.BytesIO(PLAIN.encode())))
+    frame = pl.concat([chunk() for chunk in table.chunks(raw=True)])
+    assert frame.rows() == [tuple(row) for row in ROWS]
+    for same in (Input(io.BytesIO(text.encode())), frame):
+        found = from_table(same, "faulty")
+        assert found.features.equals(own.features)
+        assert (found.y.tolist(), found.meanings) == (own.y.tolist(), own.meanings)
+    chunks = [chunk() for chunk in Input(io.BytesIO(text.encode())).like(model).chunks(rows)]
+    np.testing.assert_array_equal(
+        np.concatenate([model.score(one) for one in chunks if one.height]), expected
+    )
+    np.testing.assert_array_equal(model.score(frame), expected)
 
 
 def workbook(path, rows, sheets=("Data",), first=0):
