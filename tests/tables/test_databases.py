@@ -99,7 +99,7 @@ def test_every_command_takes_it_and_writes_back(server, tmp_path):
 
 def test_python_takes_it_too(server, tmp_path):
     url, psql = server
-    own = from_table(url, "checked", anomaly=["fraud"], id="id", query=SQL)
+    own = from_table(url, "checked", anomaly=["fraud"], normal=["ok"], id="id", query=SQL)
     model = dplan.tables.fit_table(own, dplan.LogisticBaseline(random_state=0), estimate=False)
     outcome = score_file(model, Input(url, sql=SQL), f"{url}#python_scores", budget=7)
     assert outcome.alerts == 7
@@ -168,7 +168,7 @@ def test_options_that_cannot_be_kept_are_refused(server, tmp_path):
     url, _ = server
     done = run("review", url)
     assert "a review of a database without MODEL needs --log and --model-out" in done.output
-    own = from_table(url, "checked", anomaly=["fraud"], id="id", query=SQL)
+    own = from_table(url, "checked", anomaly=["fraud"], normal=["ok"], id="id", query=SQL)
     dplan.tables.fit_table(own, dplan.LogisticBaseline(), estimate=False).save(tmp_path / "m.dplan")
     done = run(
         "score", url, "--query", SQL, "-m", tmp_path / "m.dplan", "-o", f"{url}#x", "--on-error", "skip"

@@ -14,7 +14,7 @@ from dplan import IForest, LogisticBaseline, TableDetector
 from dplan.tables import Input, TableModel, fit_table, from_table, read_table
 from tests.datasets.bank import example_tables
 
-OPTIONS = {"label": "Urteil", "anomaly": ["fraud"], "id": "Nummer"}
+OPTIONS = {"label": "Urteil", "anomaly": ["fraud"], "unlabelled": ["ok"], "id": "Nummer"}
 
 
 @pytest.fixture(scope="module")
