@@ -17,7 +17,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "persistence/atomic": ("persistence/test_atomic.py", "persistence/test_nth_failure.py"),
     "persistence/claim": ("persistence/test_claim.py", "persistence/test_nth_failure.py"),
     "persistence/model_file": ("persistence/test_header.py", "persistence/test_model_file.py"),
-    "persistence/previous": ("persistence/test_nth_failure.py", "tables/test_updating.py"),
+    "persistence/previous": ("persistence/test_previous.py",),
     "persistence/schema": ("persistence/test_schema.py",),
     "scoring/alerts": ("scoring/test_scorer.py", "scoring/test_table.py"),
     "scoring/scored": ("scoring/test_scorer.py", "scoring/test_novelty.py", "scoring/test_table.py"),

@@ -45,6 +45,10 @@ def outcome(content: bytes) -> str:
         if not meant or not message.isprintable() or len(message) > 500:
             raise
         return "refused: " + message
+    except ValueError as error:
+        if not str(error).startswith("the table does not match the model: "):
+            raise
+        return f"refused: {error}"  # a column without a name is no column of a frame
     return "scored"
 
 

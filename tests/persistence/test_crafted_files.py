@@ -95,12 +95,7 @@ def test_every_place_of_the_header_may_have_any_value(step, folder):
         else:
             where[key] = odd
         found = measured(made.signed())
-        # A column without a name is no column of a frame, so its rows are refused.
-        kind = (
-            found["found"]
-            .replace("error: ValueError: the table does not match", "refused:")
-            .partition(":")[0]
-        )
+        kind = found["found"].partition(":")[0]
         assert kind in ("refused", "scored", "not finite"), (key, odd, found)
         assert found["memory"] < 500 * 2**20
         kinds[kind] += 1
@@ -126,7 +121,7 @@ def test_no_kernel_reaches_outside_of_its_arrays(folder, tmp_path):
         [sys.executable, "-c", OUTSIDE], env=checked, capture_output=True, text=True, check=False
     )
     assert run.stderr.rstrip().splitlines()[-1].startswith("IndexError: index")  # so it would be noticed
-    check(folder, range(5_000, 5_400), checked)
+    check(folder, range(1_000, 3_000), checked)
 
 
 def refused(draft):
