@@ -144,6 +144,39 @@ def test_a_kind_with_a_find_or_without_a_reason_is_not_muted(review, tmp_path):
     client.close()
 
 
+def test_an_anomaly_lifts_the_mute_of_the_kinds_whose_rules_it_meets(review, tmp_path):
+    client = Client(review)
+    kind = all_kinds(client)[FOREIGN]
+    row, other = client.get("/api/queue?kind=0")["rows"][:2]
+    assert client.post("/api/mute", rule=kind["id"], mute=True, reason="our own shop")[0] == 200
+    answers = [
+        client.judge(entry, verdict)[1]["note"] for entry, verdict in ((other, "normal"), (row, "anomaly"))
+    ]
+    assert answers == ["", f"Not muted any more, because an anomaly meets the rule: {FOREIGN}."]
+    assert all_kinds(client)[FOREIGN]["muted"] is None
+    assert RuleFile.load(tmp_path / "kinds.json").kinds[0].about["muted"] is None
+    lines = [line for line in read_log(review.log) if line["kind"] in ("mute", "unmute")]
+    assert [line["kind"] for line in lines] == ["mute", "unmute"]
+    assert lines[0]["conditions"] == "`country` = 'XX'"
+    assert client.post("/api/mute", rule=kind["id"], mute=True, reason="our own shop")[0] == 409
+    client.close()
+
+
+def test_an_anomaly_of_a_muted_kind_is_saved_even_if_the_kind_stays_muted(review, tmp_path):
+    client = Client(review)
+    kind = all_kinds(client)[FOREIGN]
+    row = client.get("/api/queue?kind=0")["rows"][0]
+    assert client.post("/api/mute", rule=kind["id"], mute=True, reason="our own shop")[0] == 200
+    (tmp_path / "kinds.json").write_text("{}")
+    status, answer = client.judge(row, "anomaly")
+    assert status == 200
+    assert answer["note"].startswith(
+        f"'{FOREIGN}' stays muted, although an anomaly meets its rule: cannot read the kinds"
+    )
+    assert len(Standing(read_log(review.log)).current) == 1
+    client.close()
+
+
 def test_what_somebody_else_has_muted_is_kept_and_other_rules_are_refused(review, tmp_path):
     client, path = Client(review), tmp_path / "kinds.json"
     kinds, rules = all_kinds(client), rule_file()

@@ -8,7 +8,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 from dplan.review.details import group_view
 from dplan.review.engine import Engine
 from dplan.review.history import class_name, known_classes, rename_class
-from dplan.review.kinds import mute, unmute
+from dplan.review.kinds import lift, mute, unmute
 from dplan.review.log import Refused, Standing, VerdictLog, read_log
 from dplan.review.rounds import KindFile
 from dplan.review.session import Session
@@ -79,6 +79,9 @@ class Review(Machine):
         if saved[0]["n"] == len(self.log.records):  # not one that was there before
             self.given.append(([saved[0]["n"]], who, {key.ids: label}))
         del self.screens[who]
+        if label[0] == "anomaly":
+            lift(self.session, [row], who=who, window=who)
+            self.muted -= {number for number in self.muted if MEETS[number](self.rows[key.ids])}
 
     @rule(who=PEOPLE)
     def wrong_row(self, who):

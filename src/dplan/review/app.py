@@ -27,8 +27,8 @@ from dplan.review.details import (
     whole_value,
 )
 from dplan.review.history import class_name, history_view, known_classes, rename_class, workbook
-from dplan.review.kinds import kind_list, mute, unmute
-from dplan.review.log import Decision
+from dplan.review.kinds import kind_list, lift, mute, unmute
+from dplan.review.log import Decision, Refused
 from dplan.review.progress import choose_threshold, threshold_view
 from dplan.review.rounds import GROUPINGS, Round
 from dplan.review.session import Session
@@ -231,7 +231,18 @@ class Pages:
             reasons=self._reasons(rows, body.get("round")),
             comment=body.get("comment", "").strip()[:_LONGEST_COMMENT],
         )
-        return JSONResponse({"saved": [verdict_view(r) for r in saved], "round": session.round.number})
+        note = self._lifted(rows, body) if verdict == "anomaly" else ""
+        answer = {"saved": [verdict_view(r) for r in saved], "round": session.round.number, "note": note}
+        return JSONResponse(answer)
+
+    def _lifted(self, rows: list[int], body: dict[str, Any]) -> str:
+        """Unmute the kinds of rows that were found to be anomalies, and say so."""
+        try:
+            names = lift(self.session, rows, who=body.get("who", "")[:60], window=body["window"][:60])
+        except Refused as refusal:
+            return str(refusal)
+        listed = ", ".join(visible(name, 80) for name in names)
+        return f"Not muted any more, because an anomaly meets the rule: {listed}." if names else ""
 
     def undo(self, body: dict[str, Any]) -> Response:
         """Withdraw the last verdict of a window."""

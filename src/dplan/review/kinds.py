@@ -12,11 +12,11 @@ from dplan.exceptions import VerdictLogError
 from dplan.review.log import Record, Refused
 from dplan.review.rounds import Round
 from dplan.review.session import Session
-from dplan.rules.file import RuleFile
+from dplan.rules.file import Kind, RuleFile
 from dplan.rules.muting import muted, n_matching, unmuted
-from dplan.text import visible
+from dplan.text import shown, visible
 
-__all__ = ["kind_list", "kinds_view", "mute", "muted_view", "unmute"]
+__all__ = ["kind_list", "kinds_view", "lift", "mute", "muted_view", "unmute"]
 
 _EQUAL = 3  # verdicts about rows of a kind, after which the page offers to decide the others
 
@@ -115,10 +115,7 @@ def mute(session: Session, rule: str, reason: str, *, who: str = "", window: str
         rules = _as_on_disk(session)
         kind = rules.named(rule)
         found = [row for row, record in session.judged().items() if record["verdict"] == "anomaly"]
-        anomalies = (
-            pl.concat([session.frame(row) for row in found], how="vertical_relaxed") if found else None
-        )
-        n_known = 0 if anomalies is None else n_matching(kind, rules.columns, anomalies, session.round.model)
+        n_known = _n_of_kind(session, rules, kind, found)
         owner = who or session.who
         try:
             changed = muted(rules, kind, owner=owner, reason=reason, n_known=n_known)
@@ -126,7 +123,8 @@ def mute(session: Session, rule: str, reason: str, *, who: str = "", window: str
             raise Refused(str(error)) from None
         until = changed.named(rule).about["muted"]["until"]
         line = {"kind": "mute", "rule": rule, "name": kind.name, "reason": reason, "until": until}
-        _save(session, rules, changed, {**line, "who": owner, "window": window})
+        meaning = {"conditions": str(kind.rule)}
+        _save(session, rules, changed, {**line, **meaning, "who": owner, "window": window})
 
 
 def unmute(session: Session, rule: str, *, who: str = "", window: str = "") -> None:
@@ -142,6 +140,35 @@ def unmute(session: Session, rule: str, *, who: str = "", window: str = "") -> N
             "window": window,
         }
         _save(session, rules, unmuted(rules, kind), line)
+
+
+def lift(session: Session, rows: Sequence[int], *, who: str = "", window: str = "") -> list[str]:
+    """Unmute the kinds whose rules are met by some of the rows, which were found to be anomalies; return their names.
+
+    Raises Refused if kinds that the rows meet stay muted, because their file has changed or cannot be written.
+    """
+    with session.lock:
+        rules, today = session.round.rules, date.today()
+        if rules is None:
+            return []
+        met = [k for k in rules.kinds if k.is_muted(today) and _n_of_kind(session, rules, k, rows)]
+        for kind in met:
+            assert kind.rule is not None
+            try:
+                unmute(session, kind.rule.id, who=who, window=window)
+            except (Refused, VerdictLogError) as error:
+                raise Refused(
+                    f"{shown(kind.name)} stays muted, although an anomaly meets its rule: {error}"
+                ) from None
+        return [kind.name for kind in met]
+
+
+def _n_of_kind(session: Session, rules: RuleFile, kind: Kind, rows: Sequence[int]) -> int:
+    """Return how many of the rows meet the rule of a kind."""
+    if not rows:
+        return 0
+    table = pl.concat([session.frame(row) for row in rows], how="vertical_relaxed")
+    return n_matching(kind, rules.columns, table, session.round.model)
 
 
 def _as_on_disk(session: Session) -> RuleFile:

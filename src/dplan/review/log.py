@@ -66,11 +66,11 @@ _FIELDS: dict[str, Fields] = {
     "refit": {"round": _COUNT, "model": _TEXT, "seconds": _NUMBER, "upto": _COUNT},
     "threshold": {"round": _COUNT, "score": _NUMBER, "alerts": _COUNT, "rows": _ROWS, **_BY},
     "rename": {"from": _TEXT, "to": _TEXT, **_BY},
-    "mute": {"rule": _TEXT, "name": _TEXT, "reason": _TEXT, "until": _TEXT, **_BY},
+    "mute": {"rule": _TEXT, "name": _TEXT, "reason": _TEXT, "until": _TEXT, "conditions": _TEXT, **_BY},
     "unmute": {"rule": _TEXT, "name": _TEXT, **_BY},
 }  # fmt: skip
 _EVERY: Fields = {"n": _COUNT, "time": _TEXT, "kind": _TEXT}  # what each line has
-_OPTIONAL = ("comment",)
+_OPTIONAL = ("comment", "conditions")
 
 
 _SAME_IN_GROUP = ("kind", "time", "window", "verdict", "class", "together")

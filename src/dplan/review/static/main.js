@@ -229,6 +229,7 @@ async function save(entry, given) {
   at("row").focus({ preventScroll: true }); // a button that keeps the focus would decide the next row, too
   if (!saved) return update().catch(trouble); // taken back
   clear();
+  if (saved.note) say(saved.note);
   at("comment").value = "";
   return after(entry, given, saved.saved, what).catch(trouble);
 }
@@ -323,6 +324,7 @@ async function judgeGroup(event, verdict, name = "") {
   at("row").focus({ preventScroll: true });
   if (saved) {
     clear();
+    if (saved.note) say(saved.note);
     at("comment").value = "";
     announce(`Saved: ${what}.`);
     forget(); // the similar rows have changed
