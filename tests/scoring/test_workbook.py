@@ -8,8 +8,9 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
+from dplan import LogisticBaseline
 from dplan.cli.main import main
-from dplan.tables import TableModel, read_queue
+from dplan.tables import TableModel, fit_table, from_table, read_queue
 from dplan.tables.workbook import write_workbook
 from tests.tables.payments import payments, payments_model
 
@@ -82,6 +83,39 @@ def test_a_queue_in_a_workbook_offers_the_verdicts_and_can_be_read_back(folder, 
     write_workbook(rows.with_columns(pl.Series("verdict", verdicts)), queue)
     judged = read_queue(TableModel.load(folder / "m.dplan"), queue)
     assert judged.y.tolist() == [1, -1, -1, 1]
+
+
+def test_numbers_and_dates_of_a_csv_are_such_in_a_workbook(tmp_path):
+    lines = [f"00{i};{i % 9 + 1}.{100 + i},50 €;{i % 28 + 1:02}.03.2024;{'ja' if i % 2 else 'nein'};{int(i % 30 == 3)}"
+             for i in range(90)]  # fmt: skip
+    (tmp_path / "t.csv").write_text("\n".join(["nr;paid;day;new;fault", *lines]))
+    own = from_table(tmp_path / "t.csv", "fault", id="nr")
+    fit_table(own, LogisticBaseline(), estimate=False).save(tmp_path / "m.dplan")
+    lines[0] = lines[0].replace("1.100,50 €", "?")
+    (tmp_path / "t.csv").write_text("\n".join(["nr;paid;day;new;fault", *lines]))
+    keep = ["--keep", "paid", "--keep", "day", "--keep", "new", "--order", "file"]
+    score(tmp_path, tmp_path / "a.xlsx", *keep, table="t.csv")
+    run(
+        "score",
+        tmp_path / "t.csv",
+        "-m",
+        tmp_path / "m.dplan",
+        "--review",
+        tmp_path / "q.xlsx",
+        "--review-rows",
+        9,
+    )
+    for name in ("a.xlsx", "q.xlsx"):
+        found = pl.read_excel(tmp_path / name).sort("nr")
+        assert (found["nr"].dtype, found["new"].dtype) == (pl.String, pl.String)
+        assert found["day"].dtype == pl.Date
+        places = found["nr"].cast(int).to_list()
+        assert found["paid"].to_list() == [
+            None if i == 0 else (i % 9 + 1) * 1000 + 100 + i + 0.5 for i in places
+        ]
+    # A queue that has lost its last column is read by its cells.
+    scores = TableModel.load(tmp_path / "m.dplan").score(tmp_path / "q.xlsx")
+    assert scores.round(4).tolist() == pl.read_excel(tmp_path / "q.xlsx")["score"].to_list()
 
 
 @pytest.mark.parametrize(

@@ -330,6 +330,9 @@ def test_the_commands_take_several_label_columns(tmp_path):
     done = run(main, ["update", model, table, "-o", new, "--no-estimate"])
     assert done.exit_code == 0, done.output
     assert run(main, ["score", table, "-m", model, "-o", str(tmp_path / "s.csv")]).exit_code == 0
+    done = run(main, ["score", table, "-m", model, "-o", str(tmp_path / "n.csv"), "--skip-labelled"])
+    known = from_table(table, ["leak", "noise"]).y > 0
+    assert f"Scored {400 - known.sum()} rows" in done.output
     page = tmp_path / "r.html"
     done = run(main, ["report", model, table, "-o", str(page)])
     assert done.exit_code == 0, done.output

@@ -61,6 +61,7 @@ class Column:
     options: ClassVar[tuple[str, ...]] = ()  # that people may add
     is_used: ClassVar[bool] = True
     is_as_stored: ClassVar[bool] = True  # databases have values as they are read here, for SQL to compare
+    is_as_shown: ClassVar[bool] = False  # spreadsheets have values as they are read here, to sort them
     is_decided_only: ClassVar[bool] = True  # no data type is of this type without a decision
     is_plain_text: ClassVar[bool] = False  # what text is that no type recognises
     overrules_types: ClassVar[bool] = False  # asking for it matters even if the table has types

@@ -92,6 +92,7 @@ class Dated(Column):
     """
 
     kind = "date"
+    is_as_shown = True
     _settings: ClassVar[Mapping[str, str]] = {"since": "asked"}
 
     calendar: bool = False

@@ -207,6 +207,7 @@ class Number(Measured):
     kind = "number"
     words = ("number",)
     is_decided_only = False
+    is_as_shown = True
     options = ("decimal=…", "thousands=…", "unit=…")
     datatype = "FP64"
 

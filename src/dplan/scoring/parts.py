@@ -28,6 +28,7 @@ from dplan.columns.differences import Drift, TransformReport
 from dplan.persistence.atomic import atomic_write
 from dplan.scoring.scorer import Batch, Scorer
 from dplan.tables.chunks import Chunk, Conventions
+from dplan.tables.label_columns import columns_of
 from dplan.tables.writing import check_types
 
 __all__ = ["Part", "Parts", "clear_folder"]
@@ -82,7 +83,7 @@ class Parts:
         # Copied columns are named by position, so that no name clashes with ours.
         kept = {name: str(i) for i, name in enumerate(scorer.kept) if name in table.columns}
         check_types(table.select(list(kept)), self.output_format)
-        used = [*model.columns, *kept, *([scorer.label] if scorer.label else [])]
+        used = [*model.columns, *kept, *(columns_of(scorer.label, table.columns) if scorer.label else [])]
         # A row that is skipped is written with all its columns.
         whole = scorer.on_error == "skip"
         name = self._digest(table if whole else table.select(list(dict.fromkeys(used))))

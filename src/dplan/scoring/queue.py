@@ -20,7 +20,7 @@ from dplan.tables.reasons import columns_of_reasons
 from dplan.tables.review_queue import ROW, RowCode
 from dplan.tables.row_keys import row_keys
 from dplan.tables.words import answers
-from dplan.tables.workbook import write_workbook
+from dplan.tables.workbook import as_read, write_workbook
 from dplan.tables.writing import Output, format_of_output, write_rows
 
 __all__ = ["Queue", "review_rows", "write_queue"]
@@ -44,6 +44,8 @@ class Queue:
         How the table is written, if it is a CSV.
     choices : tuple of str
         What the verdict can be: the classes of the model and the other verdicts.
+    model : TableModel, optional
+        The model, which knows what the columns of the table mean.
     """
 
     rows: pl.DataFrame
@@ -51,6 +53,7 @@ class Queue:
     bad: pl.DataFrame = field(default_factory=pl.DataFrame)
     conventions: Conventions | None = None
     choices: tuple[str, ...] = ()
+    model: TableModel | None = None
 
 
 def review_rows(
@@ -101,7 +104,7 @@ def review_rows(
     chosen = query(candidates.score, n, X=candidates.prepared, diverse=diverse, explore=explore)
     summary = scorer.model.summary
     choices = tuple(answers(summary.classes, summary.normal_words))
-    return Queue(_as_queue(scorer, candidates[chosen]), n_read, found, conventions, choices)
+    return Queue(_as_queue(scorer, candidates[chosen]), n_read, found, conventions, choices, scorer.model)
 
 
 def _keys(model: TableModel, scored: Scored) -> list[str]:
@@ -158,6 +161,10 @@ def write_queue(queue: Queue, output: Output) -> None:
     rows = _shown(queue.rows, apart=kind == "excel")
     with atomic_write(path) as temporary:
         if kind == "excel":
+            if queue.model is not None:
+                rows = as_read(
+                    rows, queue.model.columns, queue.model.preparation.columns_, queue.model.missing
+                )
             offered = {rows.columns[0]: queue.choices} if rows.width else {}
             write_workbook(rows, temporary, sheet="Review", choices=offered)
         else:

@@ -27,6 +27,7 @@ from dplan.scoring.scored import Best as Best
 from dplan.scoring.scored import Scored as Scored
 from dplan.scoring.scored import together as together
 from dplan.tables.bad_cells import OnError, without_bad_cells
+from dplan.tables.label_columns import columns_of, labels_in
 from dplan.tables.model import TableModel
 from dplan.tables.reasons import Reason, joined
 from dplan.tables.words import has_verdict
@@ -113,7 +114,7 @@ class Scorer:
         """Raise an error if a table lacks columns of the model, columns to keep, or the labels to look for."""
         self.model.check_columns(columns)
         uses = {
-            **({self.label: "look for labels in"} if self.label else {}),
+            **dict.fromkeys(columns_of(self.label, columns) if self.label else (), "look for labels in"),
             **dict.fromkeys(self.keep, "keep"),
         }
         for column, use in uses.items():
@@ -139,7 +140,9 @@ class Scorer:
             return found if self.kinds is None else replace(found, kind=self.kinds.of_cells(rows))
         table, kept = rows.table, np.arange(rows.table.height)
         if self.label:
-            labelled = has_verdict(table[self.label], self.model)
+            labels = labels_in(table, self.label)
+            assert labels is not None  # `check` has looked for them
+            labelled = has_verdict(labels, self.model)
             without = labelled if without is None else without | labelled
         if without is not None and without.any():
             table, kept = table.filter(~without), kept[~without]

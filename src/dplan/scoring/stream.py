@@ -15,6 +15,7 @@ from dplan.scoring.scorer import Batch, Scored, Scorer
 from dplan.tables.chunks import Conventions
 from dplan.tables.decoding import AUTO
 from dplan.tables.input import Input
+from dplan.tables.label_columns import columns_of
 from dplan.tables.layout import PLAIN, Layout
 from dplan.tables.writing import DIGITS, Output, neutralised, output_names
 from dplan.text import shown
@@ -110,8 +111,9 @@ def follow(
     def read(text: bytes) -> Batch:
         (chunk,) = replace(stream, source=io.BytesIO(header + text), layout=PLAIN).chunks(None)
         table = chunk()
-        if stream.format == "jsonl" and scorer.label and scorer.label not in table.columns:
-            table = table.with_columns(pl.lit(None, pl.String).alias(scorer.label))  # a key may be left out
+        if stream.format == "jsonl" and scorer.label:  # a key may be left out
+            absent = set(columns_of(scorer.label, table.columns)) - set(table.columns)
+            table = table.with_columns(pl.lit(None, pl.String).alias(name) for name in absent)
         return Batch(table)
 
     def take(lines: list[bytes], line: int) -> None:

@@ -31,6 +31,7 @@ from dplan.scoring.threads import Run, in_threads
 from dplan.tables.bad_cells import errors_written, n_bad_cells
 from dplan.tables.chunks import CHUNK_ROWS, Conventions, n_chunks
 from dplan.tables.input import Input
+from dplan.tables.workbook import as_read
 from dplan.tables.writing import (
     DIGITS,
     Output,
@@ -190,7 +191,12 @@ def score_table(
                 elif order == "alerts":
                     alert = decided.columns["alert"]
                     rows = pl.concat([_highest_first(rows.filter(alert)), rows.filter(~alert)])
-                _write_output(rows.with_columns(**added).select(columns), output, conventions, folder)
+                rows = rows.with_columns(**added).select(columns)
+                if output_format == "excel":
+                    model = scorer.model
+                    table_columns = model.preparation.columns_
+                    rows = as_read(rows.collect(), scorer.keep, table_columns, model.missing).lazy()
+                _write_output(rows, output, conventions, folder)
     n_rows, resumed = sum(part.scored for part in every), sum(part.resumed for part in every)
     differences = reduce(add, (part.report for part in every), TransformReport(0, {}, {})).differences()
     drift = reduce(add, (part.drift for part in every), Drift())

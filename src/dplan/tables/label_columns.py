@@ -12,7 +12,7 @@ from dplan.exceptions import CellError
 from dplan.tables.labels import JOINED, Labels, numbered, read, without_words
 from dplan.tables.words import Words, listed
 
-__all__ = ["check_there", "combined", "labels_in", "labels_of", "names_of", "with_one_label"]
+__all__ = ["check_there", "columns_of", "combined", "labels_in", "labels_of", "names_of", "with_one_label"]
 
 
 def names_of(given: str | Sequence[str]) -> tuple[str, ...]:
@@ -78,10 +78,15 @@ def labels_in(frame: pl.DataFrame, label: str) -> pl.Series | None:
     >>> labels_in(pl.DataFrame({"leak": [1, 0]}), "noise") is None
     True
     """
-    if label in frame.columns:
-        return frame[label]
-    several = label.split(JOINED)
-    return combined(frame, several) if len(several) > 1 and set(several) <= set(frame.columns) else None
+    names = columns_of(label, frame.columns)
+    if not set(names) <= set(frame.columns):
+        return None
+    return frame[label] if names == [label] else combined(frame, names)
+
+
+def columns_of(label: str, columns: Sequence[str]) -> list[str]:
+    """Return the columns that the name of a model's label column stands for in a table with these columns."""
+    return [label] if label in columns else label.split(JOINED)
 
 
 def check_there(name: str, column: str, columns: list[str]) -> None:

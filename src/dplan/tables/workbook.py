@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from dplan.columns import read
+from dplan.columns.column import Column
 from dplan.exceptions import needs
 
-__all__ = ["check_workbooks", "write_workbook"]
+__all__ = ["as_read", "check_workbooks", "write_workbook"]
 
 _MOST_ROWS, _MOST_COLUMNS = 1_048_575, 16_384  # of a sheet, below the header
 _LONGEST = 32_767  # characters of a cell
@@ -31,6 +34,30 @@ def check_workbooks() -> None:
         import xlsxwriter  # noqa: F401
     except ImportError as error:
         raise needs("writing Excel files", "xlsxwriter") from error
+
+
+def as_read(
+    rows: pl.DataFrame, names: Collection[str], columns: Sequence[Column], missing: Sequence[str]
+) -> pl.DataFrame:
+    """Return rows with the text of some columns as the numbers and dates that a model reads there.
+
+    A column with a text that is neither stays text.
+
+    Examples
+    --------
+    >>> from dplan.columns.numbers import Number
+    >>> rows = pl.DataFrame({"id": ["007"], "paid": ["1.234,50 €"]})
+    >>> as_read(rows, rows.columns, [Number(name="paid", decimal=",", thousands=".", unit="€")], []).rows()
+    [('007', 1234.5)]
+    """
+    shown = {column.name: column for column in columns if column.is_as_shown and column.name in names}
+    found = {}
+    for name in set(shown) & set(rows.columns):
+        if rows[name].dtype == pl.String:
+            with suppress(ValueError):
+                values = read(shown[name], rows[name], missing)
+                found[name] = shown[name].settled(values, (), distinct=False)[1]
+    return rows.with_columns(**found)
 
 
 def write_workbook(
