@@ -157,6 +157,13 @@ class Cookie:
 
     def __init__(self, token: str, name: str, reading: str = "") -> None:
         self._tokens, self._reading, self._name = (token, reading) if reading else (token,), reading, name
+        self._tickets: set[str] = set()
+
+    def ticket(self) -> str:
+        """Return what opens the page once instead of the token, for links that are stored somewhere."""
+        ticket = secrets.token_urlsafe(16)
+        self._tickets.add(ticket)
+        return ticket
 
     def check(self, scope: Scope) -> Response | None:
         """Refuse a request from another site or without the token."""
@@ -164,7 +171,11 @@ class Cookie:
         _check_site(request)
         # Cookies do not depend on the port, and several pages may be open.
         cookie = f"{self._name}-{request.url.port or 80}"
-        given = request.query_params.get("token", "") if request.method == "GET" else ""
+        asked = request.query_params if request.method == "GET" else {}
+        given, ticket = asked.get("token", ""), asked.get("ticket", "")
+        if ticket in self._tickets:
+            self._tickets.remove(ticket)
+            given = self._tokens[0]
         if self._is_token(given):
             # The token does not stay in the address bar and the history.
             answer = RedirectResponse("/", 303)
@@ -176,6 +187,10 @@ class Cookie:
             if scope["reading"] and request.method not in ("GET", "HEAD"):
                 raise HTTPException(403, "This link is for reading only; nothing was changed.")
             return None
+        if ticket:
+            raise HTTPException(
+                403, "This link works once. Run the cell of the notebook again for a new one."
+            )
         raise HTTPException(403, "Wrong or missing token. Open the link that was printed in the terminal.")
 
     def _is_token(self, given: str) -> bool:

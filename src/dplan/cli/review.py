@@ -206,7 +206,7 @@ def _serve(
                 err=True,
             )
         if not no_browser:
-            page.show()
+            page.open()
         page.wait_until_opened()
         current = page.session.round
         echo(

@@ -65,7 +65,8 @@ def review(
     Returns
     -------
     Review
-        The page: ``url`` is its link, ``labels()`` the verdicts so far, ``close()`` ends it.
+        The page: ``url`` is its link, ``show()`` puts it into a cell of a notebook, ``labels()`` has the verdicts so
+        far, and ``close()`` ends it.
 
     Examples
     --------
@@ -107,7 +108,7 @@ def review(
         scratch.cleanup()
         raise
     if browser:
-        page.show()
+        page.open()
     return page
 
 

@@ -18,12 +18,13 @@ from dplan.persistence.claim import claimed
 from dplan.review.app import create_app
 from dplan.review.export import export_labels
 from dplan.review.folder import Kept, ReviewFiles, columns_of, start_of
+from dplan.review.frame import Frame, framed
 from dplan.review.log import VerdictLog, label_of
 from dplan.review.rounds import KindFile, RoundMaker
 from dplan.review.session import Session
 from dplan.review.table import TableFile
 from dplan.review.worker import Worker
-from dplan.web import PAGE_HEADERS, Cookie, Guard, listen, names_of
+from dplan.web import PAGE_HEADERS, Cookie, Guard, is_loopback, listen, names_of
 
 __all__ = ["Review"]
 
@@ -153,12 +154,13 @@ class Review:
         # An address that means all interfaces is not one that a browser can open.
         reachable = address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
         self.url, self.reading_url = f"{reachable}/?token={kept.token}", f"{reachable}/?token={kept.reading}"
+        self._admission, self._headers = Cookie(kept.token, "dplan-review", kept.reading), dict(PAGE_HEADERS)
         app = Guard(
             create_app(self.session, self.write_results, self.model_path.name),
-            Cookie(kept.token, "dplan-review", kept.reading),
+            self._admission,
             lambda status, message: PlainTextResponse(message + "\n", status),
             hosts={*names_of(host), *names},
-            headers=PAGE_HEADERS,
+            headers=self._headers,
         )
         config = uvicorn.Config(
             app, ws="none", log_level="warning", access_log=False, timeout_graceful_shutdown=1
@@ -186,10 +188,44 @@ class Review:
         while self._serving.is_alive():
             self._serving.join(0.2)
 
-    def show(self) -> None:
+    def open(self) -> None:
         """Open the page in a browser."""
         with suppress(webbrowser.Error):
             webbrowser.open(self.url)
+
+    def show(self, height: int = 720, *, host: str = "localhost") -> Frame:
+        """Return the page for a cell of a notebook, whose last line this is.
+
+        The kernel must run on the machine of the browser. What the notebook stores opens nothing later.
+
+        Parameters
+        ----------
+        height : int, default=720
+            Height in pixels.
+        host : {"localhost", "127.0.0.1"}
+            By what name the address bar of the notebook calls this machine: cookies depend on it.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import polars as pl
+        >>> import dplan
+        >>> table = pl.DataFrame({"payment": ["a", "b", "c", "d"], "amount": [10, 12, 900, 11]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with dplan.review(None, table, id="payment", log=f"{folder}/verdicts.jsonl", browser=False) as page:
+        ...         page.show(height=500)._repr_html_().startswith('<iframe src="http://localhost:')
+        True
+        """
+        if not is_loopback(host):
+            raise ValueError(
+                f"host must be localhost or 127.0.0.1, not {host!r}: a cell shows pages of this machine"
+            )
+        self._headers.update(framed(self._headers))
+        return Frame(lambda: self._link(host), height)
+
+    def _link(self, host: str) -> str:
+        """Return a link that works once."""
+        return f"http://{host}:{self._socket.getsockname()[1]}/?ticket={self._admission.ticket()}"
 
     def labels(self) -> dict[str, str]:
         """Return the label of each reviewed row, by its id."""
@@ -230,7 +266,8 @@ class Review:
         self.close()
 
     def _repr_html_(self) -> str:
-        return f'<a href="{self.url}" target="_blank" rel="noreferrer">Open the review page</a>'
+        link = self._link("127.0.0.1")  # not the token: notebooks are stored and shared
+        return f'<a href="{link}" target="_blank" rel="noreferrer">Open the review page</a>'
 
     def _serve(self) -> None:
         self._server.run(sockets=[self._socket])
