@@ -22,6 +22,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "scoring/alerts": ("scoring/test_scorer.py", "scoring/test_table.py"),
     "scoring/scored": ("scoring/test_scorer.py", "scoring/test_novelty.py", "scoring/test_table.py"),
     "scoring/scorer": ("scoring/test_scorer.py", "scoring/test_novelty.py", "scoring/test_table.py"),
+    "tables/label_columns": ("tables/test_labels.py",),
     "tables/labels": ("tables/test_labels.py",),
     "tables/words": ("tables/test_labels.py",),
     "web": ("test_web.py", "serving/test_promises.py"),

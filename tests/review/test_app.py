@@ -3,9 +3,11 @@
 import contextlib
 import http.client
 import json
+import socket
 import subprocess
 import sys
 import time
+from urllib.parse import urlsplit
 
 import polars as pl
 import pytest
@@ -286,3 +288,16 @@ def test_a_table_that_cannot_be_opened_is_a_clean_error(folder, tmp_path):
 def test_a_second_page_on_the_same_log_is_refused(page, folder, tmp_path):
     with pytest.raises(OSError, match="another review is writing"), served(folder, tmp_path, log=page.log):
         pass
+
+
+def test_headers_have_a_limit_before_any_token(review):
+    port = urlsplit(review.url).port
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: ")
+        with contextlib.suppress(ConnectionError):  # the server may have closed it already
+            for _ in range(64):
+                connection.sendall(b"x" * 65_536)
+        answer = b""
+        with contextlib.suppress(ConnectionError):
+            answer = connection.recv(1000)
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 400")

@@ -40,7 +40,7 @@ def replay(log: Path) -> None:
         echo(f"Reviewers: {', '.join(reviewers)}.")
     for name, line in found.muted.items():
         echo(f"Muted: {shown(name)}, by {line['who']} until {line['until']}: {line['reason']}")
-    echo(f"Opened {found.sessions:,} times; the detector learned {found.refits:,} times.")
+    echo(f"Times opened: {found.sessions:,}. Times the detector has learned: {found.refits:,}.")
 
 
 @labels.command(

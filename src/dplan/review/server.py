@@ -163,7 +163,12 @@ class Review:
             headers=self._headers,
         )
         config = uvicorn.Config(
-            app, ws="none", log_level="warning", access_log=False, timeout_graceful_shutdown=1
+            app,
+            http="h11",  # which limits the size of headers; the quicker parser does not
+            ws="none",
+            log_level="warning",
+            access_log=False,
+            timeout_graceful_shutdown=1,
         )
         self._server = uvicorn.Server(config)
         self._serving = threading.Thread(target=self._serve, daemon=True)
