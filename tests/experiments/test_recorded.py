@@ -101,6 +101,7 @@ def test_committed_cells_on_annthyroid(method, data_home):
 
 
 def test_a_changed_detector_would_be_noticed(monkeypatch):
+    monkeypatch.delenv("DPLAN_VERIFY", raising=False)  # which would notice it first
     (record,) = cells(EMBEDDED, dataset="cottonwood", method="LogisticBaseline")
     score = LogisticBaseline._score
     monkeypatch.setattr(LogisticBaseline, "_score", lambda self, rows: score(self, rows) * (1 + 1e-9))

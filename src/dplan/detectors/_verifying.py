@@ -33,7 +33,7 @@ from dplan.detectors._terms import (
 __all__ = ["is_asked_for", "plain_scores", "verify"]
 
 _OTHER_ROWS = 97  # of a block
-_TOLERANCE = 1e-4  # of the largest score: kernels add float32 numbers in another order
+_TOLERANCE = 1e-4  # of the largest score, or of 1: kernels add float32 numbers in another order
 
 Scoring = Callable[[NDArray[np.floating]], Float64s]
 
@@ -63,7 +63,7 @@ def verify(rows: NDArray[np.floating], scores: Float64s, score: Scoring, plainly
     blocks = [score(turned[start : start + _OTHER_ROWS]) for start in range(0, len(rows), _OTHER_ROWS)]
     _compare(scores, np.concatenate(blocks)[::-1], 0.0, "among other rows")
     if plainly is not None:
-        _compare(scores, plainly(rows), _TOLERANCE * float(np.abs(scores).max()), "in plain NumPy")
+        _compare(scores, plainly(rows), _tolerance(scores), "in plain NumPy")
 
 
 def plain_scores(terms: Sequence[Term]) -> Callable[[Float32s], Float64s] | None:
@@ -71,6 +71,10 @@ def plain_scores(terms: Sequence[Term]) -> Callable[[Float32s], Float64s] | None
     if not all(map(_has_twin, terms)):
         return None
     return lambda rows: np.sum([_plain(term, rows) for term in terms], axis=0)
+
+
+def _tolerance(scores: NDArray[np.floating]) -> float:
+    return _TOLERANCE * max(1.0, float(np.abs(scores).max()))
 
 
 def _compare(scores: Float64s, others: Float64s, tolerance: float, how: str) -> None:
@@ -138,7 +142,10 @@ def _neighbours(term: NeighboursTerm, rows: Float32s) -> Float64s:
 
 @_plain.register
 def _stack(term: StackedTreesTerm, rows: Float32s) -> Float64s:
-    columns = [_plain(column, rows) for column in term.columns]
+    # Trees jump where a column passes a threshold, often its value of a training row, so they get the kernel's column.
+    columns = [np.asarray(column.values(rows), dtype=np.float64) for column in term.columns]
+    for column, values in zip(term.columns, columns, strict=True):
+        _compare(values, _plain(column, rows), _tolerance(values), "as a column of trees in plain NumPy")
     inner = _leaves(term.trees, stacked(rows, columns)) @ term.weights
     inner = inner + sum(_plain(other, rows) for other in term.others)
     bent = zip(term.column_bends, columns, strict=True)
