@@ -1,6 +1,6 @@
 """The chapter about what verdicts teach: average precision on rows that nobody has judged, before and after them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import polars as pl
 
@@ -41,7 +41,11 @@ def after_review_chapter(results: Results) -> Iterator[Block]:
     yield Items([*_sentences(table, methods[0]), *_luck(results, methods)])
     if OURS in methods:
         for rival in methods[1:]:
-            yield _beside(table, rival)
+            seeds_of = [
+                {cell["seed"] for cell in results.select(_SUITE) if cell["method"] == method}
+                for method in (OURS, rival)
+            ]
+            yield _beside(differences(results, set.intersection(*seeds_of)), rival)
     yield _curves(table, methods)
     yield _counts(table.filter(pl.col("method") == methods[0]))
     for method in methods:
@@ -52,8 +56,10 @@ def after_review_chapter(results: Results) -> Iterator[Block]:
         yield _losses(own)
 
 
-def differences(results: Results) -> pl.DataFrame:
+def differences(results: Results, among: Collection[int] | None = None) -> pl.DataFrame:
     """Return one row per table, method, number of known anomalies, kind and number of verdicts: means over the seeds.
+
+    With `among`, only these seeds count.
 
     The columns are collection, table, known, method, kind, n, judged, finds, before, after and change.
     """
@@ -69,6 +75,7 @@ def differences(results: Results) -> pl.DataFrame:
             "change": arm["auc_pr"] - cell["auc_pr"],
         }
         for cell in results.select(_SUITE)
+        if among is None or cell["seed"] in among
         for arm in cell["arms"]
     ]
     place = ["collection", "table", "known", "method", "kind", "n"]
@@ -169,8 +176,8 @@ def _beside(table: pl.DataFrame, rival: str) -> Grid:
     return Grid(
         ["known anomalies (tables)", "verdicts", "number", OURS, rival, "difference"],
         rows,
-        f"Average precision of {OURS} and {rival} on test rows without verdicts, on the same tables: means, and the "
-        "difference with its standard error over the tables. The verdicts are on rows that each of them scores "
+        f"Average precision of {OURS} and {rival} on test rows without verdicts, on the same tables and seeds: means, "
+        "and the difference with its standard error over the tables. The verdicts are on rows that each of them scores "
         "highest.",
         text_columns=(1,),
     )
