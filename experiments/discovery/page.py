@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dplan._html.blocks import Block, Entry, Figure, Grid, Heading, Items, Paragraph
 from experiments.charts import Line, number_text, panels
-from experiments.discovery.review import CHECKPOINTS, review_version
+from experiments.discovery.review import CHECKPOINTS
 from experiments.fields import OURS
 from experiments.results import Cell, Results
 from experiments.statistics import wilcoxon_p_value
@@ -55,12 +55,7 @@ def discovery_chapter(results: Results) -> Iterator[Block]:
         yield Heading(f"{per_refit:g} verdict{'s' * (per_refit != 1)} per refit, {length} verdicts", 3)
         yield Paragraph(f"{_seeds(own)}; bands are ± one standard deviation.")
         ours = [cell for cell in own if cell["method"] == OURS]
-        if any(_is_old(cell) for cell in ours):
-            yield Paragraph(
-                f"These are results of version {max(cell['version'] for cell in ours)} of DPLANEnsemble and of a loop "
-                "that, like that of the other methods, takes the highest scores; they have not been measured again yet."
-            )
-        elif ours:
+        if ours:
             yield Paragraph(f"DPLANEnsemble is of version {max(cell['version'] for cell in ours)}.")
         yield from _chapter(own)
 
@@ -68,11 +63,6 @@ def discovery_chapter(results: Results) -> Iterator[Block]:
 def _length(cell: Cell) -> int:
     """Return the number of verdicts that a review was meant to have."""
     return int(cell.get("changed", {}).get("n_verdicts", CHECKPOINTS[-1]))
-
-
-def _is_old(cell: Cell) -> bool:
-    """Tell whether a cell is of an earlier way to choose rows."""
-    return bool(cell.get("review_version", 1) < review_version(OURS))
 
 
 def _seeds(cells: Sequence[Cell]) -> str:
