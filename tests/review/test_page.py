@@ -282,7 +282,7 @@ def test_the_threshold_shows_alerts_and_precision_and_goes_into_the_model(open_p
     slider = page.locator("#threshold")
     slider.focus()
     page.keyboard.press("End")  # half of the table
-    expected = "3 reviewed, 2 of them anomalies; after 40 verdicts"
+    expected = "3 reviewed, 2 of them anomalies; after 50 verdicts"
     page.wait_for_function(
         "text => document.getElementById('threshold-note').innerText.includes(text)", arg=expected
     )

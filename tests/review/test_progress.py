@@ -61,7 +61,7 @@ def test_the_estimate_says_when_to_stop():
     assert likely_rate([True] * (FEWEST - 1)) is None
     for n, most in ((100, 3), (150, 2), (200, 1), (2000, 1)):
         assert estimate(np.arange(n + 30) < 30).high <= most
-    assert estimate(np.ones(40, dtype=bool)).expected > 40
+    assert estimate(np.ones(FEWEST, dtype=bool)).expected > 40
     few, many = estimate(np.arange(60) % 3 == 0, 50), estimate(np.arange(60) % 3 == 0, 500)
     assert few.low == many.low
     assert few.high < many.high

@@ -416,7 +416,7 @@ def test_the_views_are_small_and_complete(open_session, fraud):
 def test_the_precision_of_alerts_is_not_that_of_rows_that_the_detector_has_learned(open_session):
     """Half of the rows shown were anomalies; after learning, those alone are at the top."""
     session = open_session()
-    rows = session.queue()[:40]
+    rows = session.queue()[:50]
     for place, row in enumerate(rows):
         session.judge([row], "anomaly" if place % 2 else "normal")
     session.refit(wait=True)
