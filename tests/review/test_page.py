@@ -8,7 +8,7 @@ import pytest
 from axe_core_python.sync_playwright import Axe
 
 from dplan import LogisticBaseline
-from dplan.review.progress import threshold_view
+from dplan.review.progress import FEWEST, threshold_view
 from dplan.review.view import queue_view
 from dplan.tables.model import TableModel
 from tests.browser import needs_browser
@@ -282,7 +282,7 @@ def test_the_threshold_shows_alerts_and_precision_and_goes_into_the_model(open_p
     slider = page.locator("#threshold")
     slider.focus()
     page.keyboard.press("End")  # half of the table
-    expected = "3 reviewed, 2 of them anomalies; after 50 verdicts"
+    expected = f"3 reviewed, 2 of them anomalies; after {FEWEST} verdicts"
     page.wait_for_function(
         "text => document.getElementById('threshold-note').innerText.includes(text)", arg=expected
     )
@@ -300,7 +300,7 @@ def test_the_threshold_shows_alerts_and_precision_and_goes_into_the_model(open_p
     alerts = int((review.session.round.scores >= model.threshold).sum())
     assert page.inner_text("#volume").startswith(f"{alerts} (")
     assert f"alerts: {alerts} in this table" in page.inner_text("#threshold-said")
-    for row in review.session.queue()[:37]:
+    for row in review.session.queue()[: FEWEST - 3]:
         review.session.judge([row], "normal", window="other")
     slider.focus()
     page.keyboard.press("End")
