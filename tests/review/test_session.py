@@ -390,9 +390,9 @@ def test_without_a_model_the_review_begins_with_rare_rows_and_learns_from_the_fi
 
 def test_the_views_are_small_and_complete(open_session, fraud):
     session = open_session()
-    decide(session, 45, fraud)
+    decide(session, 55, fraud)
     state = state_view(session)
-    assert state["counts"]["reviewed"] == 45
+    assert state["counts"]["reviewed"] == 55
     assert (
         state["curve"]["found"][-1]
         == state["counts"]["anomaly"]
@@ -403,14 +403,14 @@ def test_the_views_are_small_and_complete(open_session, fraud):
     assert state["classes"] == [{"name": "fraud", "rows": state["counts"]["anomaly"]}]
     queue = queue_view(session)
     assert len(queue["rows"]) == 40
-    assert queue["left"] == 3000 - 45
+    assert queue["left"] == 3000 - 55
     levels = threshold_view(session)
     volumes = [level["alerts"] for level in levels["volume"]]
     assert volumes == sorted(volumes)
     level = levels["volume"][10]
     assert level["alerts"] == (session.round.scores >= level["score"]).sum()
     last = levels["volume"][-1]
-    assert (last["reviewed"], last["found"], last["missed"]) == (45, state["counts"]["anomaly"], 0)
+    assert (last["reviewed"], last["found"], last["missed"]) == (55, state["counts"]["anomaly"], 0)
 
 
 def test_the_precision_of_alerts_is_not_that_of_rows_that_the_detector_has_learned(open_session):
