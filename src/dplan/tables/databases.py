@@ -78,7 +78,7 @@ class Database:
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
     def __fspath__(self) -> str:
-        """Return what is shown in place of a path; there is no such file."""
+        """Return the address in place of a path, for messages; nothing is stored under it."""
         return str(self)
 
     @property
