@@ -1,10 +1,11 @@
 """Change the modules that promises rest on, one thing at a time, and say which changes no test notices.
 
-    python -m tests.mutants [--again] [MODULE]...
+    python -m tests.mutants [--again] [--sample N] [MODULE]...
 
-With modules, only those whose names begin so. What is known is kept in ``.mutants.jsonl``, so that an interrupted run
-goes on; ``--again`` forgets it. Changes that no test need notice are listed in ``survivors.toml``, with the reasons.
-``measured.toml`` has how many of the changes of a module were noticed when it was last tried.
+With modules, only those whose names begin so; with a sample, at most N random changes of each, always the same ones.
+What is known is kept in ``.mutants.jsonl``, so that an interrupted run goes on; ``--again`` forgets it. Changes that no
+test need notice are listed in ``survivors.toml``, with the reasons. ``measured.toml`` has how many of the changes of a
+module were noticed when it was last tried, of how many.
 
 A test run starts as a copy of a process that has loaded all libraries but nothing of ours, and the changed module is
 loaded in place of the file: this takes a tenth of the time of a new process.
@@ -87,11 +88,13 @@ def _digests(module: str, mutant: Mutant) -> tuple[str, str]:
     return made.hexdigest(), with_tests.hexdigest()
 
 
-def check(module: str, known: dict[str, bool]) -> list[str]:
-    """Try all changes of a module; return those that no test noticed."""
+def check(module: str, known: dict[str, bool], sample: int | None = None) -> list[str]:
+    """Try the changes of a module, or a sample of them; return those that no test noticed."""
     began = time.monotonic()
     text = source(module).read_text(encoding="utf-8")
     changes = list(mutants(text))
+    n = len(changes)
+    changes = sorted(changes, key=lambda mutant: _digests(module, mutant)[0])[:sample]  # in a random order
     digests = [_digests(module, mutant) for mutant in changes]
     untried = [i for i, own in enumerate(digests) if not any(digest in known for digest in own)]
     if untried and noticed(module, text):
@@ -117,17 +120,21 @@ def check(module: str, known: dict[str, bool]) -> list[str]:
     for key in missed:
         print(f"  {'accepted' if key in allowed else 'MISSED  '} {key}", flush=True)  # noqa: T201
     n_noticed, share = len(changes) - len(missed), 1 - len(missed) / len(changes)
-    print(f"{module}: {n_noticed} of {len(changes)} noticed, {share:.1%}", flush=True)  # noqa: T201
-    record(module, n_noticed, len(changes))
+    print(f"{module}: {n_noticed} of {len(changes)} noticed, {share:.1%}; {n} in all", flush=True)  # noqa: T201
+    record(module, n_noticed, len(changes), n)
     return [key for key in missed if key not in allowed]
 
 
-def record(module: str, n_noticed: int, n: int) -> None:
-    """Write down how many of a module's changes were noticed."""
+def record(module: str, n_noticed: int, n_tried: int, n: int) -> None:
+    """Write down how many of a module's changes were noticed, of how many tried ones and how many in all."""
     found = tomllib.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else {}
-    lines = [f'"{name}" = {counts}' for name, counts in sorted({**found, module: [n_noticed, n]}.items())]
+    lines = [
+        f'"{name}" = {counts}' for name, counts in sorted({**found, module: [n_noticed, n_tried, n]}.items())
+    ]
     MEASURED.write_text(
-        "# By module: changes that a test noticed, and all changes.\n\n" + "\n".join(lines) + "\n",
+        "# By module: changes that a test noticed, those that were tried, and all.\n\n"
+        + "\n".join(lines)
+        + "\n",
         encoding="utf-8",
     )
 
@@ -139,10 +146,15 @@ def main(words: list[str]) -> int:
         KNOWN.unlink(missing_ok=True)
     for library in _LIBRARIES.split():
         importlib.import_module(library)
+    sample = None
+    if "--sample" in words:
+        place = words.index("--sample")
+        sample = int(words[place + 1])
+        del words[place : place + 2]
     lines = KNOWN.read_text(encoding="utf-8").splitlines() if KNOWN.exists() else []
     known = {found["digest"]: found["noticed"] for found in map(json.loads, lines)}
     chosen = [module for module in TESTS if not words or module.startswith(tuple(words))]
-    return sum(len(check(module, known)) for module in chosen)
+    return sum(len(check(module, known, sample)) for module in chosen)
 
 
 if __name__ == "__main__":
