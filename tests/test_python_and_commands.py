@@ -55,6 +55,12 @@ def test_score(folder, tmp_path, suffix):
         score_file(str(folder / "m.dplan"), str(folder / "t.csv"), python)
 
 
+def test_a_frame_is_not_scored_into_a_file(folder, tmp_path):
+    with pytest.raises(TypeError, match=r"got DataFrame; frames are scored by model\.score\(frame\)"):
+        score_file(folder / "m.dplan", pl.read_csv(folder / "t.csv", separator=";"), tmp_path / "out.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_report(folder, tmp_path):
     command, python = both(tmp_path, "html")
     run("report", folder / "m.dplan", folder / "t.csv", "-o", command, "--budget", 9, "--label", "verdict")

@@ -8,6 +8,7 @@ GROUPS: dict[str, list[str]] = {
         "dplan.load",
         "dplan.report",
         "dplan.scoring.score_file",
+        "dplan.scoring.table.Outcome",
     ],
     "Tables": [
         "dplan.tables.from_table",
@@ -67,8 +68,10 @@ GROUPS: dict[str, list[str]] = {
     ],
     "Review and learn": [
         "dplan.review",
+        "dplan.review.server.Review",
         "dplan.query",
         "dplan.scoring.queue_file",
+        "dplan.scoring.queue.Queue",
         "dplan.tables.read_queue",
         "dplan.tables.Judged",
         "dplan.tables.update_model",
@@ -90,6 +93,7 @@ GROUPS: dict[str, list[str]] = {
         "dplan.scoring.Best",
         "dplan.scoring.score_table",
         "dplan.scoring.follow",
+        "dplan.scoring.stream.Followed",
         "dplan.scoring.review_rows",
         "dplan.scoring.write_queue",
         "dplan.scoring.loaded",

@@ -8,7 +8,8 @@ test need notice are listed in ``survivors.toml``, with the reasons. ``measured.
 module were noticed when it was last tried, of how many.
 
 A test run starts as a copy of a process that has loaded all libraries but nothing of ours, and the changed module is
-loaded in place of the file: this takes a tenth of the time of a new process.
+loaded in place of the file: this takes a tenth of the time of a new process. Processes that tests start find it in a
+copy of the source.
 """
 
 import hashlib
@@ -17,11 +18,13 @@ import importlib.machinery
 import importlib.util
 import json
 import os
+import shutil
 import signal
 import sys
 import time
 import tomllib
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tests.mutants.changes import Mutant, mutants
 from tests.mutants.modules import PROJECT, TESTS, files_of_tests, source
@@ -50,10 +53,15 @@ class _Changed(importlib.machinery.SourceFileLoader, importlib.abc.MetaPathFinde
         return compile(self._text, self.path, "exec")
 
 
-def noticed(module: str, text: str, seconds: float = 600) -> bool:
-    """Return whether a test of a module fails, or does not end in time, if the module has this text."""
+def noticed(module: str, text: str, copy: Path, seconds: float = 600) -> bool:
+    """Return whether a test of a module fails, or does not end in time, if the module has this text.
+
+    `copy` is the folder with a copy of the package, which processes that tests start load.
+    """
+    (copy / "dplan" / f"{module}.py").write_text(text, encoding="utf-8")
     child = os.fork()
     if not child:
+        os.environ["PYTHONPATH"] = str(copy)
         signal.alarm(int(seconds))  # which ends it, even if this process has been killed
         said = os.open(SAID, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         for stream in (0, 1, 2):
@@ -88,7 +96,7 @@ def _digests(module: str, mutant: Mutant) -> tuple[str, str]:
     return made.hexdigest(), with_tests.hexdigest()
 
 
-def check(module: str, known: dict[str, bool], sample: int | None = None) -> list[str]:
+def check(module: str, known: dict[str, bool], copy: Path, sample: int | None = None) -> list[str]:
     """Try the changes of a module, or a sample of them; return those that no test noticed."""
     began = time.monotonic()
     text = source(module).read_text(encoding="utf-8")
@@ -97,14 +105,14 @@ def check(module: str, known: dict[str, bool], sample: int | None = None) -> lis
     changes = sorted(changes, key=lambda mutant: _digests(module, mutant)[0])[:sample]  # in a random order
     digests = [_digests(module, mutant) for mutant in changes]
     untried = [i for i, own in enumerate(digests) if not any(digest in known for digest in own)]
-    if untried and noticed(module, text):
+    if untried and noticed(module, text, copy):
         raise RuntimeError(f"the tests of {module} fail without any change: {SAID.read_text()[-3000:]}")
     seconds = 5 * (time.monotonic() - began) + 30
     missed = []
     for i, mutant in enumerate(changes):
         made, with_tests = digests[i]
         if i in untried:
-            found = noticed(module, mutant.source, seconds)
+            found = noticed(module, mutant.source, copy, seconds)
             known[made if found else with_tests] = found
             line = {
                 "digest": made if found else with_tests,
@@ -116,12 +124,15 @@ def check(module: str, known: dict[str, bool], sample: int | None = None) -> lis
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
         if not known.get(made, False):
             missed.append(mutant.key)
+    (copy / "dplan" / f"{module}.py").write_text(text, encoding="utf-8")
     allowed = accepted().get(module, {})
     for key in missed:
         print(f"  {'accepted' if key in allowed else 'MISSED  '} {key}", flush=True)  # noqa: T201
-    n_noticed, share = len(changes) - len(missed), 1 - len(missed) / len(changes)
-    print(f"{module}: {n_noticed} of {len(changes)} noticed, {share:.1%}; {n} in all", flush=True)  # noqa: T201
-    record(module, n_noticed, len(changes), n)
+    n_accepted = sum(key in allowed for key in missed)
+    n_noticed, n_tried = len(changes) - len(missed), len(changes) - n_accepted
+    said = f"{n_noticed} of {n_tried} noticed, {n_noticed / n_tried:.1%}; {n_accepted} accepted, {n} in all"
+    print(f"{module}: {said}", flush=True)  # noqa: T201
+    record(module, n_noticed, n_tried, n)
     return [key for key in missed if key not in allowed]
 
 
@@ -132,7 +143,7 @@ def record(module: str, n_noticed: int, n_tried: int, n: int) -> None:
         f'"{name}" = {counts}' for name, counts in sorted({**found, module: [n_noticed, n_tried, n]}.items())
     ]
     MEASURED.write_text(
-        "# By module: changes that a test noticed, those that were tried, and all.\n\n"
+        "# By module: changes that a test noticed; those that were tried and are not in survivors.toml; all.\n\n"
         + "\n".join(lines)
         + "\n",
         encoding="utf-8",
@@ -154,7 +165,10 @@ def main(words: list[str]) -> int:
     lines = KNOWN.read_text(encoding="utf-8").splitlines() if KNOWN.exists() else []
     known = {found["digest"]: found["noticed"] for found in map(json.loads, lines)}
     chosen = [module for module in TESTS if not words or module.startswith(tuple(words))]
-    return sum(len(check(module, known, sample)) for module in chosen)
+    with TemporaryDirectory() as folder:
+        copy = Path(folder)
+        shutil.copytree(PROJECT / "src", copy, dirs_exist_ok=True)
+        return sum(len(check(module, known, copy, sample)) for module in chosen)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """One writer per output; what can be foreseen is refused before the work."""
 
+import errno
 import fcntl
 import os
 import signal
@@ -124,3 +125,57 @@ def test_a_lock_that_its_last_holder_removed_is_made_again(tmp_path, monkeypatch
             pass
         assert lock.exists()  # only its holder removes it
     assert not list(tmp_path.iterdir())
+
+
+def test_what_exists_is_only_replaced_if_asked_for(tmp_path):
+    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
+    old.touch()
+    for target, beside in ((old, []), (new, [old])):
+        refused = pytest.raises(FileExistsError, match=r"old.csv already exists; .*\(--overwrite\)")
+        with refused, claimed(target, beside=beside, overwrite=False):
+            pass
+        with claimed(target, beside=beside):
+            pass
+    with claimed(new, overwrite=False):
+        pass
+
+
+def test_two_outputs_are_two_places(tmp_path):
+    (tmp_path / "folder").mkdir()
+    inside = tmp_path / "folder" / "errors.csv"
+    for target, beside in ((tmp_path / "a.csv", tmp_path / "a.csv"), (tmp_path / "folder", inside)):
+        refused = pytest.raises(ValueError, match="cannot be two outputs")
+        with refused, claimed(target, beside=[beside], folder=target.is_dir()):
+            pass
+        with refused, claimed(beside, beside=[target]):
+            pass
+    with claimed(tmp_path / "folder", beside=[tmp_path / "errors.csv"], folder=True):
+        assert (tmp_path / ".folder.lock").exists()
+        assert (tmp_path / ".errors.csv.lock").exists()
+
+
+def test_some_file_systems_have_no_locks(tmp_path, monkeypatch):
+    def failing(number):
+        def flock(descriptor, how):
+            raise OSError(number, os.strerror(number))
+
+        return flock
+
+    for number in (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP):
+        monkeypatch.setattr(fcntl, "flock", failing(number))
+        with claimed(tmp_path / "a.csv"):
+            pass
+    monkeypatch.setattr(fcntl, "flock", failing(errno.EIO))
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)), claimed(tmp_path / "a.csv"):
+        pass
+
+
+def test_a_holder_that_has_just_started_has_not_said_who_it_is(tmp_path):
+    (lock := tmp_path / ".a.csv.lock").touch()
+    with lock.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with (
+            pytest.raises(BlockingIOError, match=r"writing to .*a\.csv: it has just started$"),
+            claimed(tmp_path / "a.csv"),
+        ):
+            pass

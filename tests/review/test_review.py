@@ -186,3 +186,14 @@ def test_from_a_notebook(folder, tmp_path, monkeypatch):
     with pytest.raises(TypeError, match="model must be a TableModel"):
         dplan.review(7, frame)
     assert json.loads((tmp_path / "review.verdicts.jsonl").read_text().splitlines()[1])["verdict"] == "normal"
+
+
+def test_verdicts_about_rows_with_the_same_id_are_all_returned(tmp_path):
+    table = pl.DataFrame({"account": ["a", "b", "a", "c"] * 5, "amount": [*range(19), 900]})
+    with dplan.review(None, table, id="account", browser=False, log=tmp_path / "v.jsonl") as page:
+        page.wait_until_opened()
+        client = Client(page)
+        for entry in [one for one in client.get("/api/queue")["rows"] if one["id"] == "a"][:3]:
+            assert client.judge(entry, "normal")[0] == 200
+        client.close()
+        assert page.labels() == {"a": "normal", "a (2)": "normal", "a (3)": "normal"}

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from dplan.arrays import highest_first
 from dplan.detectors._base import Detector
+from dplan.detectors._terms import ForestTerm
 from dplan.detectors.ensemble import DPLANEnsemble
+from dplan.detectors.ensemble.members import grown_forest
 from dplan.detectors.iforest import IForest
 from dplan.exceptions import NoLabelsWarning
 from dplan.query import asking_order, blended, explored_share, trust
@@ -102,8 +104,10 @@ class Engine:
         return fit_table(table, IForest(random_state=self.seed), estimate=False, seed=self.seed)
 
     @cached_property
-    def _explorer(self) -> IForest:
-        return IForest(random_state=self.seed).fit(self.base.background)
+    def _explorer(self) -> ForestTerm:
+        """An isolation forest. It is not `IForest`, because scikit-learn takes long to be imported."""
+        rng = np.random.default_rng(self.seed)
+        return ForestTerm(*grown_forest(self.base.background, n_trees=100, tree_size=256, rng=rng))
 
     def open(self, wanted: Collection[tuple[str, ...]] = (), progress: Progress = quiet) -> Round:
         """Score the table with the first model; the pool includes the rows with the wanted ids."""
@@ -123,7 +127,7 @@ class Engine:
                 keys = -rng.random(len(scored))
                 self._sample.add(scored, keys)
                 drawn = scored[highest_first(keys)[:_SAMPLE]]
-                finds.add(drawn, explorer.result().anomaly_score(drawn.prepared))
+                finds.add(drawn, explorer.result().values(drawn.prepared))
                 again.append(scored[find(scored.table, self.table.ids, int(scored.rows[0]), wanted)])
         assert top.scored is not None
         assert finds.scored is not None
@@ -240,7 +244,7 @@ class Engine:
         share = explored_share(found, set(self._explored.tolist()))
         trusted = trust(found) if self.base.detector.uses_labels else 0.0
         urgency = blended(suspicion[asked], self._first[asked], trusted)
-        novelty = self._explorer.anomaly_score(prepared)
+        novelty = self._explorer.values(prepared)
         order, explored = asking_order(urgency, novelty, share, likeness.duplicates_in(prepared))
         uncertainty = getattr(model.detector, "uncertainty", None)
         return Round(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import webbrowser
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -30,7 +31,7 @@ __all__ = ["Review"]
 
 
 class Review:
-    """A review page that is being served; also a context manager that closes it.
+    """A review page that is being served; also a context manager that closes it. `dplan.review` makes it.
 
     Attributes
     ----------
@@ -81,6 +82,24 @@ class Review:
     continues : bool
         Keep model, table, port and tokens beside the log, and continue with them: tomorrow the page has the same
         address, and begins with what was learned today.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import polars as pl
+    >>> import dplan
+    >>> table = pl.DataFrame({"payment": ["a", "b", "c", "d"], "amount": [10, 12, 900, 11]})
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> page = dplan.review(None, table, id="payment", log=f"{folder.name}/verdicts.jsonl", browser=False)
+    >>> page.start().open()  # as `dplan.review` does by itself  # doctest: +SKIP
+    >>> page.wait_until_opened()  # and raise the error if the table cannot be read
+    >>> page.labels()  # nobody has judged a row yet
+    {}
+    >>> [one.split(":")[0] for one in page.write_results()]
+    ['verdicts']
+    >>> page.close()
+    >>> page.wait()  # for as long as the page is served
+    >>> folder.cleanup()
     """
 
     def __init__(
@@ -233,9 +252,14 @@ class Review:
         return f"http://{host}:{self._socket.getsockname()[1]}/?ticket={self._admission.ticket()}"
 
     def labels(self) -> dict[str, str]:
-        """Return the label of each reviewed row, by its id."""
-        current = self._verdicts.verdicts.current
-        return {", ".join(key.ids): label_of(record) for key, record in current.items()}
+        """Return the label of each reviewed row, by its id; repeated ids are numbered, such as "p7 (2)"."""
+        found: dict[str, str] = {}
+        times: Counter[str] = Counter()
+        for key, record in self._verdicts.verdicts.current.items():
+            name = ", ".join(key.ids)
+            times[name] += 1
+            found[name if times[name] == 1 else f"{name} ({times[name]})"] = label_of(record)
+        return found
 
     def write_results(self) -> list[str]:
         """Write the labels, if asked for; return the files with results."""

@@ -55,6 +55,11 @@ def name_of(given: Any, otherwise: str) -> str:
 
 
 def _as_input(table: Input | str | Path, model: TableModel) -> Input:
+    if not isinstance(table, Input | str | Path):
+        raise TypeError(
+            f"table must be a file or a folder, got {type(table).__name__}; frames are scored by "
+            "model.score(frame), and model.alerts(frame) gives the alerts with their reasons"
+        )
     return table if isinstance(table, Input) else Input(table).like(model)
 
 

@@ -46,6 +46,16 @@ class Queue:
         What the verdict can be: the classes of the model and the other verdicts.
     model : TableModel, optional
         The model, which knows what the columns of the table mean.
+
+    Examples
+    --------
+    >>> import dplan
+    >>> from dplan.tables import fit_table, from_table
+    >>> table = pl.DataFrame({"amount": [*range(100), 900, 950], "fraud": [0] * 100 + [1, 1]})
+    >>> model = fit_table(from_table(table, label="fraud"), dplan.LogisticBaseline())
+    >>> queue = dplan.scoring.queue_file(model, pl.DataFrame({"amount": [10, 920, 11]}), rows=1)
+    >>> queue.rows["amount"].to_list(), queue.n_read, queue.choices
+    ([920], 3, ('1', 'normal', 'unsure'))
     """
 
     rows: pl.DataFrame

@@ -28,7 +28,21 @@ _LONGEST_ROW = 1 << 24  # bytes
 
 @dataclass
 class Followed:
-    """Summary of a stream: rows scored, alerts, and rows that could not be read."""
+    r"""Summary of a stream: rows scored, alerts, and rows that could not be read.
+
+    Examples
+    --------
+    >>> import io
+    >>> import polars as pl
+    >>> import dplan
+    >>> from dplan.tables import Input, fit_table, from_table
+    >>> table = pl.DataFrame({"amount": [*range(100), 900, 950], "fraud": [0] * 100 + [1, 1]})
+    >>> model = fit_table(from_table(table, label="fraud"), dplan.LogisticBaseline())
+    >>> scorer, arriving = dplan.scoring.Scorer(model), Input(io.BytesIO(b"amount\n10\n920\n"))
+    >>> followed = dplan.scoring.follow(scorer, arriving, io.BytesIO())
+    >>> followed.rows, followed.alerts, followed.skipped
+    (2, 1, 0)
+    """
 
     rows: int = 0
     alerts: int = 0

@@ -71,6 +71,19 @@ class Outcome:
         Rows that would be alerts if their kinds were not muted.
     damaged : int
         Results of an earlier run that were damaged on disk, and were made again.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import dplan
+    >>> from dplan.tables import fit_table, from_table
+    >>> table = pl.DataFrame({"amount": [*range(100), 900, 950], "fraud": [0] * 100 + [1, 1]})
+    >>> model = fit_table(from_table(table, label="fraud"), dplan.LogisticBaseline())
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table.write_csv(f"{folder}/new.csv")
+    ...     outcome = dplan.scoring.score_file(model, f"{folder}/new.csv", f"{folder}/scored.csv", budget=5)
+    >>> outcome.rows, outcome.alerts, outcome.bad_cells
+    (102, 5, {})
     """
 
     rows: int
