@@ -1,4 +1,4 @@
-"""What a person's work consists of, as files: a table, its model, verdicts, a review queue, and what a run has scored.
+"""What a person's work consists of, as files: a table, its model, verdicts, a review queue, kinds, and scored parts.
 
 ``python -m tests.persistence.golden_work`` writes them to the golden files of the current version; do that only for a
 new version, into a new folder, because every later version must be able to open those that exist.
@@ -12,6 +12,7 @@ import polars as pl
 
 from dplan import IForest, __version__
 from dplan.cli.main import main
+from dplan.rules.file import RuleFile
 from dplan.scoring import AlertPolicy, Scorer, score_table
 from dplan.tables import Input, TableModel, fit_table, from_table
 from dplan.tables.writing import Output
@@ -54,6 +55,11 @@ def write(folder: Path) -> None:
     queue = pl.read_csv(folder / "queue.csv", infer_schema=False)
     verdicts = pl.Series("verdict", ["fraud", "normal", *[None] * (queue.height - 2)])
     queue.with_columns(verdicts).write_csv(folder / "queue.csv")
+    kinds = f"{folder}/kinds.json"
+    main(["kinds", *words, "-o", kinds, "--budget", "30"], standalone_mode=False)
+    rule = next(kind for kind in RuleFile.load(kinds).kinds if kind.rule is not None)
+    muting = ["--owner", "ann", "--reason", "our own shop", "-m", words[0], "--known", words[1]]
+    main(["rules", "mute", kinds, rule.name, *muting], standalone_mode=False)
     with suppress(KeyboardInterrupt):
         score(folder, progress=interrupted, n_jobs=1)
 
