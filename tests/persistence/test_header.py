@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 
 import numpy as np
 import pytest
@@ -57,6 +58,46 @@ def test_a_lie_in_the_header_is_refused_for_what_it_is(header, data, description
         model_file.read(signed(header, data, description))
     assert problem in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_what_is_just_within_the_limits_is_read():
+    assert model_file.read(signed([], b"")).tensors == {}
+    assert model_file.read(signed([entry(shape=[2] + [1] * 7)])).tensors["x"].ndim == 8
+    nothing = entry("y", shape=[0, 8], offsets=[8, 8])
+    assert model_file.read(signed([entry(), nothing])).tensors["y"].shape == (0, 8)
+
+
+def test_a_header_has_at_most_64_mebibytes():
+    for length, problem in (
+        (2**26, "header is longer than the file"),
+        (2**26 + 1, "67,108,865 bytes of header"),
+    ):
+        with pytest.raises(ModelFileError, match=problem):
+            model_file.read(length.to_bytes(8, "little") + signed([entry()])[8:])
+
+
+def test_arrays_begin_at_multiples_of_eight_bytes():
+    for length in range(1, 10):
+        content = model_file.packed({"name": "x" * length}, {"x": np.zeros(2)})
+        assert int.from_bytes(content[:8], "little") % 8 == 0
+        assert model_file.read(content).description["name"] == "x" * length
+
+
+def test_what_is_not_json_is_not_written():
+    with pytest.raises(ValueError, match="JSON compliant"):
+        model_file.packed({"name": float("nan")}, {})
+
+
+def test_only_regular_files_are_read(tmp_path):
+    (tmp_path / "m.dplan").write_bytes(signed([entry()]))
+    assert model_file.read_bytes(tmp_path / "m.dplan") == signed([entry()])
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for name in ("pipe", "folder"):
+        with pytest.raises((ModelFileError, IsADirectoryError), match=name):
+            model_file.read_bytes(tmp_path / name)
+    with pytest.raises(ModelFileError, match="pipe is not a regular file"):
+        model_file.read_bytes(tmp_path / "pipe")
 
 
 def trees(roots, depths, children, features):

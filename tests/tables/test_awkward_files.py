@@ -217,6 +217,30 @@ def test_a_layout_can_be_given_and_is_stored_in_the_model(name, tmp_path):
     assert given == dataclasses.replace(layout, footer=3)
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.xlsx"])
+def test_more_rows_than_there_are_cannot_be_skipped(name, tmp_path):
+    table = pl.DataFrame({"amount": range(1, 6), "weight": range(11, 16)})
+    (table.write_csv if name == "t.csv" else table.write_excel)(tmp_path / name)
+    for layout, n in (
+        (Layout(below=2), 3),
+        (Layout(footer=2), 3),
+        (Layout(below=5), 0),
+        (Layout(footer=5), 0),
+    ):
+        assert sum(chunk().height for chunk in Input(tmp_path / name, layout=layout).chunks()) == n
+    for n in (6, 7, 2**63):
+        with pytest.raises(ValueError, match=rf"^{name}: {n:,} rows .* below the header, but .* only 5"):
+            list(Input(tmp_path / name, layout=Layout(below=n)).chunks())
+        with pytest.raises(ValueError, match=rf"^{name}: {n:,} rows .* at the end, but .* only 5"):
+            list(Input(tmp_path / name, layout=Layout(footer=n)).chunks())
+
+
+def test_a_day_without_rows_has_no_rows_to_skip(tmp_path):
+    (tmp_path / "t.csv").write_text("amount,weight\n")
+    for layout in (Layout(below=1), Layout(footer=1)):
+        assert sum(chunk().height for chunk in Input(tmp_path / "t.csv", layout=layout).chunks()) == 0
+
+
 def test_lines_in_messages_are_those_of_the_file(tmp_path):
     text = (
         "Title\n\n"

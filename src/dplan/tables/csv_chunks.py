@@ -24,7 +24,7 @@ from dplan.tables.csv_syntax import (
 )
 from dplan.tables.decoding import TextFile
 from dplan.tables.footers import FOOTER_ROWS, footer_of
-from dplan.tables.layout import SAMPLE_ROWS, Layout, start_of
+from dplan.tables.layout import SAMPLE_ROWS, Layout, check_rows_to_skip, start_of
 
 __all__ = ["csv_chunks"]
 
@@ -78,7 +78,7 @@ def csv_chunks(
         note(found)
     line = start.count(b"\n", 0, offset) + 1
     if layout.footer != 0:
-        blocks = _without_footer(blocks, table, layout.footer, note)
+        blocks = _without_footer(blocks, table, layout.footer, start.count(b"\n", 0, offset), note)
     skipped = _without_start(blocks, offset)
     pieces = whole_rows(skipped, rows, file.name, quotes=True, line=line)
     marked = file.has_mark or file.encoding != "utf-8"
@@ -170,18 +170,21 @@ def _without_start(blocks: Iterator[bytes], n_bytes: int) -> Iterator[bytes]:
 
 
 def _without_footer(
-    blocks: Iterator[bytes], table: _Table, n_rows: int | None, note: Callable[[str], object]
+    blocks: Iterator[bytes], table: _Table, n_rows: int | None, first: int, note: Callable[[str], object]
 ) -> Iterator[bytes]:
-    """Yield blocks without the last rows: so many or, if that is not given, those that are found to be none."""
+    """Yield blocks without the last rows: so many or, if that is not given, those that are found to be none.
+
+    `first` is the line of the first row, counted from 0.
+    """
     tail = b""
     for block in blocks:
         if len(block) >= _SNIFFED and tail:
             yield tail
-            tail = b""
+            tail, first = b"", 0
         tail += block
         if len(block) < _SNIFFED < len(tail) - _SNIFFED:
             yield tail[:-_SNIFFED]
-            tail = tail[-_SNIFFED:]
+            tail, first = tail[-_SNIFFED:], 0
     lines = tail.split(b"\n")
     own = lines[-max(FOOTER_ROWS, (n_rows or 0) + 1) :]
     if any(line.count(b'"') % 2 for line in own):  # a quoted line break: nothing can be told from a few lines
@@ -196,4 +199,9 @@ def _without_footer(
             note(f"the last {which} not part of the table and skipped (--footer-rows)")
     else:
         n_cut = n_rows
+        n_own = len(lines) - first - (not lines[-1])
+        try:
+            check_rows_to_skip(n_cut, n_own, "at the end", "--footer-rows")
+        except ValueError as error:
+            raise ValueError(f"{table.name}: {error}") from None
     yield b"\n".join(lines[: len(lines) - n_cut]) if n_cut else tail

@@ -21,6 +21,7 @@ __all__ = [
     "Layout",
     "Rows",
     "Start",
+    "check_rows_to_skip",
     "is_layout",
     "is_value",
     "start_of",
@@ -153,7 +154,23 @@ def start_of(rows: Rows, layout: Layout) -> Start:
         if n_below:
             n_below = next(i for i in filled if i > place) - place
             notes.append(f"row {place + n_below + 1} has units and is skipped (--skip-after-header)")
+    check_rows_to_skip(n_below, len(rows) - place - 1, "below the header", "--skip-after-header")
     return Start(names, place + 1 + n_below, notes)
+
+
+def check_rows_to_skip(n: int, n_rows: int, where: str, option: str) -> None:
+    """Raise if more rows are to be skipped than there are; no rows at all are those of a day without any.
+
+    Examples
+    --------
+    >>> check_rows_to_skip(3, 2, "at the end", "--footer-rows")
+    Traceback (most recent call last):
+    ValueError: 3 rows are to be skipped at the end, but there are only 2; check --footer-rows
+    """
+    if n > n_rows > 0:
+        raise ValueError(
+            f"{n:,} rows are to be skipped {where}, but there are only {n_rows:,}; check {option}"
+        )
 
 
 def is_value(cell: str) -> bool:

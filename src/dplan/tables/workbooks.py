@@ -16,7 +16,7 @@ from dplan.exceptions import needs
 from dplan.tables.chunks import Chunk, tidy
 from dplan.tables.csv_syntax import check_names
 from dplan.tables.footers import FOOTER_ROWS, footer_of
-from dplan.tables.layout import SAMPLE_ROWS, Layout, start_of
+from dplan.tables.layout import SAMPLE_ROWS, Layout, check_rows_to_skip, start_of
 from dplan.tables.workbook_limits import check_size
 from dplan.text import first_line, shown
 
@@ -60,6 +60,10 @@ def sheet_chunks(
         if n_cut:
             which = f"{n_cut} rows are" if n_cut > 1 else "row is"
             note(f"the last {which} not part of the table and skipped (--footer-rows)")
+    try:
+        check_rows_to_skip(n_cut, table.height, "at the end", "--footer-rows")
+    except ValueError as error:
+        raise ValueError(f"{path.name}: {error}") from None
     if n_cut:  # types are those of the other rows
         n_rows = int(numbers[len(numbers) - n_cut]) - 1 - start.first if n_cut < len(numbers) else 0
         table, numbers = _read(path, book, chosen, start.names, start.first, n_rows)
