@@ -67,7 +67,10 @@ def _fit(name: str) -> None:
     if entry is None:
         return
     X, y = np.random.default_rng(0).random((200, 3), dtype=np.float32), np.arange(200) < 10
-    once = {"random_state": 0, "callback": lambda *_: True}  # one round of training runs every kernel
+    once: dict[str, Any] = {
+        "random_state": 0,
+        "callback": lambda *_: True,
+    }  # one round of training runs every kernel
     if hasattr(entry.detector, "warmup_steps"):
         # An agent: the command meets the kernels of its steps last, and they take longest, so they come first here.
         DPLAN(intrinsic_reward=False, scale=False, **once).fit(X, y)

@@ -127,7 +127,7 @@ class Engine:
                 keys = -rng.random(len(scored))
                 self._sample.add(scored, keys)
                 drawn = scored[highest_first(keys)[:_SAMPLE]]
-                finds.add(drawn, explorer.result().values(drawn.prepared))
+                finds.add(drawn, explorer.result().values(drawn.prepared).astype(np.float64))
                 again.append(scored[find(scored.table, self.table.ids, int(scored.rows[0]), wanted)])
         assert top.scored is not None
         assert finds.scored is not None
@@ -244,7 +244,7 @@ class Engine:
         share = explored_share(found, set(self._explored.tolist()))
         trusted = trust(found) if self.base.detector.uses_labels else 0.0
         urgency = blended(suspicion[asked], self._first[asked], trusted)
-        novelty = self._explorer.values(prepared)
+        novelty = self._explorer.values(prepared).astype(np.float64)
         order, explored = asking_order(urgency, novelty, share, likeness.duplicates_in(prepared))
         uncertainty = getattr(model.detector, "uncertainty", None)
         return Round(
