@@ -228,6 +228,16 @@ def test_two_runs_do_not_share_a_file_of_errors(name, files, tmp_path):
     assert not files["out"].exists()
 
 
+def test_a_model_that_another_run_updates_is_not_updated(files, tmp_path):
+    before = files["model"].read_bytes()
+    with claimed(files["model"]):
+        runs = run_with("update in place", files), run("update", "--undo", files["model"])
+    for done in runs:
+        assert done.exit_code == 1
+        assert f"another run is writing to {files['model']}: process {os.getpid()} on " in done.stderr
+    assert files["model"].read_bytes() == before
+
+
 def test_the_working_folder_is_our_own(files, tmp_path):
     line = "score {table} -m {model} --overwrite -o {out}".format(**files).split()
     parts, private = tmp_path / ".out.csv.parts", tmp_path / "private"

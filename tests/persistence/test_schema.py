@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dplan.exceptions import VerdictLogError
-from dplan.persistence.schema import is_number, is_text
+from dplan.persistence.schema import is_count, is_number, is_text, is_texts, object_of, problem
 from dplan.review.export import count_lines, export_labels, merge_logs
 from dplan.review.folder import Kept
 from dplan.review.log import VerdictLog, chosen_threshold, read_log
@@ -20,6 +20,34 @@ from dplan.rules.file import RuleFile
 from dplan.tables import Input
 from tests.persistence.crafting import ODD, places
 from tests.rules.test_file import VALID
+
+BIGGEST = 1.7976931348623157e308  # of all finite numbers
+FITS = [
+    (is_text, ["", "a", "\ud7ff", "\ue000", "\U0010ffff"], [None, 1, ["a"], "a\ud800", "\udfffa", "\udabc"]),
+    (is_count, [0, 1, 2**53], [-1, 2**53 + 1, 1.0, True, "1", None]),
+    (is_number, [0, -1, 1.5, BIGGEST, -BIGGEST], [float("inf"), -float("inf"), float("nan"), True, "1", None]),
+    (is_texts, [[], ["a", ""]], [["a", 1], ["\udabc"], "ab", ("a",), {"a": ""}, None]),
+    (object_of(is_count), [{}, {"a": 1, "": 0}], [{"a": -1}, {"a": 1, "b": ""}, {"\udabc": 1}, [1], None]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fits", "right", "wrong"), FITS)
+def test_each_check_takes_what_it_says_and_nothing_else(fits, right, wrong):
+    assert [value for value in right if not fits(value)] == []
+    assert [value for value in wrong if fits(value)] == []
+
+
+def test_the_first_thing_that_is_wrong_with_a_record_is_said():
+    fields = {"rows": (is_count, "a number of rows"), "who": (is_text, "a name")}
+    assert problem({"who": "me", "rows": 3}, fields) == ""
+    assert problem(["rows"], fields) == "it must be an object, but it is ['rows']"
+    assert (
+        problem({"rows": "x" * 100, "who": 1}, fields)
+        == f"'rows' must be a number of rows, but it is '{'x' * 39}"
+    )
+    assert problem({"rows": 3, "y" * 100: 1}, fields, ["who"]) == f"'{'y' * 39} is unknown"
+    assert problem({"rows": 3, "who": 1}, fields, ["who"]) == "'who' must be a name, but it is 1"
+
 
 TIME = {"time": "2024-01-02T00:00:00.000+00:00"}
 BY = {"who": "me", "window": "w"}

@@ -184,6 +184,25 @@ def test_a_review_does_not_replace_its_table_or_model(folder, tmp_path, option, 
     assert (table.read_bytes(), model.read_bytes()) == before
 
 
+def test_a_review_replaces_only_models_and_labels(folder, tmp_path):
+    model, mine = folder / "fraud.dplan", tmp_path / "mine.csv"
+    mine.write_text("payment,amount\np1,3\n")
+    files = partial(ReviewFiles.of, folder / "june.csv", model, log=tmp_path / "log.jsonl")
+    with pytest.raises(ValueError, match=r"mine\.csv.* choose another name for the updated model"):
+        files(model_out=mine)
+    with pytest.raises(ValueError, match=r"mine\.csv exists .* so no review has written it"):
+        files(labels_out=mine)
+    with pytest.raises(ValueError, match=r"cannot write labels to .*: check the folder"):
+        files(labels_out=tmp_path / "no" / "labels.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(ValueError, match=r"cannot write labels to .*: check the folder"):
+        files(labels_out=tmp_path / "folder.csv")
+    assert mine.read_text() == "payment,amount\np1,3\n"
+    shutil.copy(model, tmp_path / "updated.dplan")
+    mine.write_text("payment,verdict\np1,fraud\n")
+    assert files(model_out=tmp_path / "updated.dplan", labels_out=mine).labels == mine
+
+
 def test_outputs_of_a_review_are_different_files(tmp_path):
     one = tmp_path / "one"
     with pytest.raises(ValueError, match="cannot be two outputs"):

@@ -1,11 +1,12 @@
 """A part is reused only if everything that its scores depend on is the same."""
 
+import os
 from dataclasses import replace
 
 import polars as pl
 
 from dplan.scoring import AlertPolicy, Scorer, parts
-from dplan.scoring.parts import Parts
+from dplan.scoring.parts import Parts, clear_folder
 
 
 def test_a_part_of_another_version_threshold_or_table_has_another_name(model, table, tmp_path, monkeypatch):
@@ -38,3 +39,12 @@ def test_a_part_of_another_version_threshold_or_table_has_another_name(model, ta
     monkeypatch.undo()
     assert len(set(names.values())) == len(names)
     assert name(Scorer(model)) == names["plain"]
+
+
+def test_the_working_folder_can_be_read_only_by_its_owner(tmp_path):
+    before = os.umask(0)
+    try:
+        clear_folder(tmp_path / "parts")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "parts").stat().st_mode & 0o777 == 0o700

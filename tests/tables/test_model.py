@@ -31,6 +31,16 @@ def test_the_summary_says_what_was_done(model):
     assert set(summary.seconds) == {"preparing", "estimating", "training"}
 
 
+def test_a_model_keeps_at_most_2000_rows_of_each_kind():
+    n = 2100
+    rows = pl.DataFrame(
+        {"a": np.arange(3 * n) % 97, "b": np.arange(3 * n) % 89, "y": np.repeat(["", "fraud", "normal"], n)}
+    )
+    own = from_table(rows, label="y", anomaly=["fraud"], normal=["normal"])
+    kept = fit_table(own, IForest(n_estimators=2, random_state=0), estimate=False)
+    assert [len(some) for some in (kept.background, kept.known_anomalies, kept.checked_normal)] == [2000] * 3
+
+
 def test_dropped_columns_are_named_and_not_needed_afterwards(table):
     own = from_table(table.with_columns(note=pl.lit(None, pl.String)), label="verdict", anomaly=["fraud"])
     model = fit_table(own, IForest(n_estimators=5, random_state=0), estimate=False)
