@@ -225,7 +225,8 @@ REMARKS = {
     "zip": (list(range(10115, 10415, 5)), "the name says that these are codes; if so, pass --text zip"),
     "place": (["48.1, 11.5", "48.2, 11.6"] * 9, "two numbers in one cell, such as '48.1, 11.5'"),
     "colour": (["Red", "blue", "red"] * 9, "'Red' and 'red' differ in upper and lower case alone"),
-    "day": (["2024-01-31", "31/01/2024"] * 9, "dates in two formats"),
+    "day": (["2024-01-31", "31/01/2024"] * 9, "dates in several formats"),
+    "date": (["2024-01-31", "1/6/2024", "8-Jan-2024", "20240112"] * 9, "such as '2024-01-31' and '1/6/2024'"),
     "size": (["6-25", "7-12", "25-Jun"] * 9, "'25-Jun' may have been a text such as '6-25'"),
     "street": (
         ["1 Main Street", "2 Main Street", "7 Main Street"] * 9,

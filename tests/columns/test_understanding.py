@@ -62,6 +62,9 @@ def test_numbers_are_read_as_people_write_them(cells, values):
         (["3.582", "12.1"], 3.582, True),
         (["3,582", "12,100"], 3582.0, False),
         (["3.582", "12.100"], 3.582, False),
+        (["$3,582", "$12,100", "1950"], 3582.0, False),  # an amount with three decimals is less likely
+        (["3.582 €", "12.100 €", "1950"], 3582.0, False),
+        (["$3,582", "$12,100", "950"], 3582.0, True),
     ],
 )
 def test_three_digits_after_a_point_are_decided_over_the_column(cells, first, sure):
@@ -81,6 +84,18 @@ def test_other_columns_decide_what_one_column_leaves_open():
         assert table["a"][0] == first
         assert not meanings["a"].sure
         assert "other columns" in meanings["a"].why
+
+
+def test_other_columns_overrule_longer_numbers_without_a_separator():
+    price, weight = pl.Series("a", ["3,582", "12,100", "1950"]), pl.Series("b", ["1.5", "2.25", "3"])
+    table, meanings = understand([price, weight], {}, MISSING)
+    assert (table["a"].to_list(), meanings["a"].sure) == ([3582, 12100, 1950], False)
+    assert "other columns have a decimal point, but '1950' has no thousands separator" in meanings["a"].why
+    # The unit alone does not overrule what the other columns say.
+    table, meanings = understand(
+        [pl.Series("a", ["1,459 €", "1,509 €", "1950 €"]), pl.Series("b", ["1,5", "2,25", "3"])], {}, MISSING
+    )
+    assert (table["a"].to_list(), meanings["a"].sure) == ([1.459, 1.509, 1950], True)
 
 
 def test_a_late_value_settles_the_whole_column():
@@ -462,3 +477,17 @@ def test_a_column_of_numbers_and_many_other_texts_is_text():
     assert meaning.why == "text such as 'PC 0'; only 80 of 100 values are numbers"
     with pytest.raises(ValueError, match="'soon' is not a number, but 80 of 100 values are"):
         understood([str(i) for i in range(80)] + ["soon", "none"] * 10)
+
+
+def test_a_few_values_of_which_some_are_numbers_are_levels():
+    ages = ["2 years", "3 years", "more than 7", "new", "7 years"]
+    found, meaning = understood(ages * 100)
+    assert (meaning.type, meaning.sure, found[2]) == ("category", False, "more than 7")
+    assert "only 300 of 500 values are numbers" in meaning.why
+    for cells in (
+        ages,
+        [*ages[:2] * 200, "-"],
+        ["1", "2", "3", "-"] * 100,
+    ):  # too few rows, one accident, one word
+        with pytest.raises(CellError, match="is not a number"):
+            understood(cells)

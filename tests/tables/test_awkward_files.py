@@ -3,6 +3,8 @@
 import dataclasses
 import datetime as dt
 import io
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -368,3 +370,57 @@ def test_rows_in_messages_are_those_of_the_sheet(tmp_path):
     )
     with pytest.raises(ValueError, match=r"t\.xlsx, row 8, column"):
         read_table(tmp_path / "t.xlsx")
+
+
+def test_names_may_begin_with_a_year_below_a_row_of_groups(tmp_path):
+    text = "2011-2021,Males,,\nAge,2011_M_Pop,2011_M_Deaths,2012_M_Pop\n" + "".join(
+        f"{age},{700 + age},{age % 5},{710 + age}\n" for age in range(20)
+    )
+    (tmp_path / "t.csv").write_text(text)
+    found, said = said_about(tmp_path / "t.csv")
+    assert found.columns == ["Age", "2011_M_Pop", "2011_M_Deaths", "2012_M_Pop"]
+    assert "the header is in row 2, and the row above it is skipped" in said
+
+
+def test_rows_of_blanks_in_a_sheet_are_empty(tmp_path):
+    workbook(tmp_path / "t.xlsx", [*TYPED, ["", " ", "", "  "], [" ", "", "", ""]])
+    found, _ = said_about(tmp_path / "t.xlsx")
+    assert found.rows() == RIGHT.rows()
+
+
+@pytest.mark.parametrize("name", ["t.xls", "t.ods", "t.xlsm"])
+def test_a_workbook_may_have_the_name_of_another_kind(name, tmp_path):
+    workbook(tmp_path / "t.xlsx", TYPED)
+    (tmp_path / "t.xlsx").rename(tmp_path / name)
+    assert said_about(tmp_path / name)[0].rows() == RIGHT.rows()
+    agreed(tmp_path / name, tmp_path)
+
+
+OTHER = {
+    "t.csv.xls": (PLAIN.encode("cp1252"), "is a text file, not a workbook; rename it, as in t.csv"),
+    "t.xlsx": (b"\xef\xbb\xbf" + PLAIN.encode(), "is a text file, not a workbook; rename it, as in t.csv"),
+    "page.xls": (b"\r\n<html><table><tr><td>day", "is an HTML or XML page, not a workbook; open it in a"),
+    "secret.xlsx": (
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504) + "EncryptedPackage".encode("utf-16-le"),
+        "is protected by a password; open it in a spreadsheet program and save it without one",
+    ),
+    "broken.xlsx": (b"PK\x03\x04" + bytes(50), "cannot be read as Excel: "),
+}
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_what_has_only_the_name_of_a_workbook_is_called_what_it_is(name, tmp_path):
+    pytest.importorskip("fastexcel")
+    content, message = OTHER[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=f"^{name} {message}"):
+        read_table(tmp_path / name)
+
+
+def test_the_engine_of_workbooks_prints_nothing(tmp_path):
+    workbook(tmp_path / "t.xlsx", [["note", *TYPED[0]], *([None, *row] for row in TYPED[1:])])
+    code = "import sys, dplan; print(dplan.inspect(sys.argv[1]).table.height)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "t.xlsx"], capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == ("12\n", "")

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from dplan.tables import Input
+from dplan.tables.layout import Layout
 from dplan.tables.workbook import write_workbook
 from dplan.tables.workbook_limits import _references, check_size
 
@@ -69,6 +70,41 @@ def test_many_shared_texts_are_refused(tmp_path, monkeypatch):
         ValueError, match=r"^t.xlsx is too large for a workbook: it has more than 1,000,000 texts"
     ):
         Input(path).read()
+
+
+WIDE = '<row r="3"><c r="AQ3"><v>1</v></c></row>'
+BY_LIBRE_OFFICE = (
+    WIDE + '<row r="1048575" ht="12.8"></row><row r="1048576" customFormat="false" ht="12.8"></row>'
+)
+BY_EXCEL = WIDE + '<row r="1048576" spans="1:9"><c r="A1048576" s="5"/><c r="XFD1048576" s="5"></c></row>'
+
+
+@pytest.mark.parametrize("piece", [60, 131, 1 << 22])
+@pytest.mark.parametrize("empty", [BY_LIBRE_OFFICE, BY_EXCEL])
+def test_rows_and_cells_without_values_may_be_far_away(empty, piece, tmp_path, monkeypatch):
+    monkeypatch.setattr("dplan.tables.workbook_limits._PIECE", piece)
+    header = HEADER.replace("</row>", '<c r="AQ1"><v>7</v></c></row>', 1)
+    found = Input(workbook(tmp_path / "t.xlsx", header + empty), layout=Layout(header=1)).read()[0]
+    assert found.height == 2
+
+
+@pytest.mark.parametrize(
+    "far",
+    [
+        '<row r="1048576"/><row><c r="A9"><v>5</v></c></row>',  # the row after the last one
+        '<row r="1048576"><c><v>5</v></c></row>',
+        '<row r="1048576"><c s=\' r="A9"\'><v>5</v></c></row>',
+        '<x:row r="1048576"><x:c><x:v>5</x:v></x:c></x:row>',
+        '<row r="1048576"><c r="A1048576" s="/>"><v>5</v></c></row>',
+        '<row r="1048576"><c r="A1048576" s="1"> </c></row>',
+    ],
+)
+def test_what_may_have_a_value_counts(far, tmp_path, monkeypatch):
+    path = workbook(tmp_path / "t.xlsx", HEADER + WIDE + far)
+    for piece in (50, 77, 1 << 22):
+        monkeypatch.setattr("dplan.tables.workbook_limits._PIECE", piece)
+        with pytest.raises(ValueError, match="row 1,048,576 and column 43, but almost all"):
+            check_size(path)
 
 
 def test_a_size_that_the_archive_understates_does_not_help(tmp_path):

@@ -168,9 +168,16 @@ def _is_unread(column: pl.Series, known: Sequence[str], missing: Sequence[str]) 
     return column.str.strip_chars().is_in(list(missing)).any()
 
 
-def _is_text(odd: pl.Series, n_values: int) -> bool:
-    """Return whether values that mean something else are too many, or too many different ones, for accidents."""
-    return 2 * len(odd) > n_values or (len(odd) > _SOME * n_values and odd.n_unique() >= _MANY)
+def _is_text(odd: pl.Series, texts: pl.Series) -> bool:
+    """Return whether values that mean something else are too many, or too many different ones, for accidents.
+
+    If all values are few, as in "2 years" and "more than 7", levels say as much as numbers.
+    """
+    n_values, n_odd, n_unique = len(texts), odd.n_unique(), texts.n_unique()
+    if 2 * len(odd) > n_values:
+        return True
+    few = n_odd > 1 and n_unique < _MANY and n_values >= _MANY * n_unique
+    return len(odd) > _SOME * n_values and (n_odd >= _MANY or few)
 
 
 def _has_types(columns: Iterable[pl.Series], aside: Collection[str]) -> bool:
@@ -225,7 +232,7 @@ class _Text:
         values = meaning.parse(self.texts)
         n_good, n_values = len(values) - values.null_count(), len(values) - self.texts.null_count()
         odd = self.texts.filter(values.is_null() & self.texts.is_not_null())
-        if self.given is None and _is_text(odd, n_values):
+        if self.given is None and _is_text(odd, self.texts.drop_nulls()):
             why = f"text such as {shown(odd[0])}; only {n_good:,} of {n_values:,} values are {meaning.type}s"
             meaning = replace(type_named(AS_TEXT["kind"])(), why=why, sure=False)
             values = meaning.parse(self.texts)

@@ -195,7 +195,7 @@ class Number(Measured):
     ----------
     decimal, thousands, unit : str
         How it is written as text; `ANY_UNIT` ignores units.
-    evidence : {"", "decimal", "whole", "thousands", "ambiguous"}
+    evidence : {"", "decimal", "whole", "thousands", "ungrouped", "ambiguous"}
         What decided the decimal sign; not stored.
 
     Examples
@@ -248,7 +248,7 @@ class Number(Measured):
         unit = ANY_UNIT if len(counts) > 1 else next(iter(counts), "")
         if unit.isalpha() and bare > counts[unit]:
             return None  # such as 12 and 12a
-        found = convention_of(own, hints.decimal)
+        found = convention_of(own, hints.decimal, unit)
         if found is None:
             return None
         convention, evidence, why = found
@@ -297,10 +297,12 @@ class Number(Measured):
         return replace(found, decimal=decimal, thousands=thousands).with_settings(given)
 
     def votes(self) -> Mapping[str, str]:
-        return {"decimal": self.decimal} if self.evidence == "decimal" else {}
+        about = {"decimal": "decimal", "ungrouped": "probable decimal"}.get(self.evidence)
+        return {about: self.decimal} if about else {}
 
     def depends_on(self, hints: Hints) -> bool:
-        return not self.sure or (self.evidence == "whole" and hints.decimal == ",")
+        weak = (self.evidence == "whole" and hints.decimal == ",") or self.evidence == "ungrouped"
+        return weak or not self.sure
 
     def settled(
         self, values: pl.Series, sample: Sequence[str], *, distinct: bool

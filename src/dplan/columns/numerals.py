@@ -153,15 +153,18 @@ def matching(bodies: Sequence[str]) -> list[Convention]:
     return found
 
 
-def convention_of(bodies: Sequence[str], hint: str) -> tuple[Convention, str, str] | None:
+def convention_of(bodies: Sequence[str], hint: str, unit: str = "") -> tuple[Convention, str, str] | None:
     """Return the separators of numbers, what decided them, and that in words; None if they are not numbers.
 
-    What decided them is "decimal", "whole", "thousands" or, if only the hint of other columns did, "ambiguous".
+    What decided them is "decimal", "whole", "thousands", "ungrouped" if longer numbers have no separator, or, if only
+    the hint of other columns or the unit did, "ambiguous".
 
     Examples
     --------
     >>> convention_of(["1.234,5"], "")
     (Convention(decimal=',', thousands='.'), 'decimal', "decimal comma, thousands point, as in '1.234,5'")
+    >>> convention_of(["1,234", "1100"], "", "$")[0]
+    Convention(decimal='.', thousands=',')
     """
     fits = matching(bodies)
     if not fits:
@@ -185,7 +188,18 @@ def convention_of(bodies: Sequence[str], hint: str) -> tuple[Convention, str, st
     if any(len(body) > 3 for body in plain):
         longer = next(body for body in plain if len(body) > 3)
         because = f"because {shown(longer)} has no thousands separator"
-        return as_decimal, "decimal", f"decimal {_NAMES[sign]}, {because}"
+        contrary = hint == OTHER[sign] or (hint != sign and _is_currency(unit))
+        if not contrary:
+            return as_decimal, "ungrouped", f"decimal {_NAMES[sign]}, {because}"
+        value, but = example.replace(sign, ""), because.replace("because", "but")
+        because = (
+            f"other columns have a decimal {_NAMES[hint]}" if hint == OTHER[sign] else f"it is in {unit}"
+        )
+        return (
+            as_thousands,
+            "ambiguous",
+            f"ambiguous: {shown(example)} is read as {value}, because {because}, {but}",
+        )
     if plain:
         smaller = f"as in {shown(example)}: smaller numbers have none"
         return as_thousands, "thousands", f"thousands {_NAMES[sign]}, {smaller}"

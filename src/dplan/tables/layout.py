@@ -32,8 +32,8 @@ SAMPLE_ROWS = 100  # rows that the header is looked for in
 _NO_HEADER = (
     "pass --no-header, and the columns are called column_1, column_2, …, or --header-row if these are names"
 )
-_VALUE = re.compile(  # of a number, date or time, never of a name; "10th" may begin one
-    r"\s*[-+(]?\s*[$€£¥]?\s*[.,]?(?!\d+(?:st|nd|rd|th)\b)\d", re.I
+_VALUE = re.compile(  # of a number, date or time, never of a name; "10th" and "2011_" may begin one
+    r"\s*[-+(]?\s*[$€£¥]?\s*[.,]?(?!\d+(?:(?:st|nd|rd|th)\b|_[a-z]))\d", re.I
 )
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _NUMBERED = re.compile(r"([A-Za-z_. ]*)(\d+)")

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 
 import polars as pl
 
 from dplan.columns.formatting import format_value
+from dplan.columns.moments import orders
 from dplan.text import shown
 
 __all__ = ["remark_on"]
 
 _SAMPLE = 2_000  # different texts
+_MOST = 0.9  # share of dates that makes a text column one of dates
 _OFTEN = 0.01  # share of rows that makes a number stand out
-_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}(?:[ T].*)?")
 _MADE_A_DATE = re.compile(r"\d{1,2}-[A-Za-z]{3}|[A-Za-z]{3}-\d{1,2}")
 _RANGE = re.compile(r"\d{1,2}-\d{1,2}")
 _PAIR = re.compile(r"[-+]?\d+\.\d+\s*[,; ]\s*[-+]?\d+\.\d+")
@@ -37,7 +39,7 @@ def remark_on(values: pl.Series, unit: str = "") -> str:
     >>> remark_on(pl.Series("colour", ["Red", "red", "blue"]))
     "'Red' and 'red' differ in upper and lower case alone, but are different levels"
     >>> remark_on(pl.Series("day", ["2024-01-31", "31/01/2024"]))
-    "dates in two formats, such as '2024-01-31' and '31/01/2024'; write all of them in one"
+    "dates in several formats, such as '2024-01-31' and '31/01/2024'; write all of them in one"
     """
     if values.dtype.is_numeric():
         return _on_numbers(values, unit)
@@ -78,15 +80,14 @@ def _on_texts(texts: list[str]) -> str:
         other = folded.setdefault(text.casefold(), text)
         if other != text:
             return f"{shown(other)} and {shown(text)} differ in upper and lower case alone, but are different levels"
-    if len(texts) > 1 and all(map(_DATE.fullmatch, texts)):
-        shapes = {
-            re.sub(r"\d+", lambda found: str(len(found[0]) > 2), text.split(" ")[0]): text for text in texts
-        }
-        if len(shapes) > 1:
-            first, second = list(dict(reversed(shapes.items())).values())[-2:][::-1]
-            return (
-                f"dates in two formats, such as {shown(first)} and {shown(second)}; write all of them in one"
-            )
+    dates = {text: set(found) for text in texts if (found := orders([text]))}
+    if len(dates) > _MOST * len(texts):
+        for text, left in zip(dates, accumulate(dates.values(), set.intersection), strict=True):
+            if not left:
+                first = shown(next(iter(dates)))
+                return (
+                    f"dates in several formats, such as {first} and {shown(text)}; write all of them in one"
+                )
     if texts and all(map(_PAIR.fullmatch, texts)):
         return f"two numbers in one cell, such as {shown(texts[0])}; make two columns of them"
     made = next(filter(_MADE_A_DATE.fullmatch, texts), None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +19,17 @@ __all__ = ["check_size"]
 
 _PIECE = 1 << 22  # bytes that are looked at together
 _OVERLAP = 64  # bytes that a piece repeats of the one before, more than a reference has
+_LONGEST_TAG = 1 << 16
 _EMPTY_CELLS = 20_000_000  # that a rectangle may have in any case, about 640 MB
 _AREA_PER_CELL = 20  # cells of the rectangle for each cell that is really there
 _MAX_TEXTS = 10_000_000
 _MAX_MEMBER = 4 << 30
 _ENDLESS = 1 << 62
+_UNPLACED = re.compile(
+    rb"<(?:[\w.-]+:)?(?:row|c)(?=[\s/>])(?! r=\"[A-Z]*\d+\")"
+)  # what does not begin with its place
+_ROW = re.compile(rb"<row r=\"\d+\"")
+_EMPTY_CELL = re.compile(rb"<c r=\"[A-Z]+\d+\"(?: s=\"\d+\")?(?:/>|></c>)")  # which the reader passes over
 
 
 def check_size(path: Path) -> None:
@@ -33,22 +39,34 @@ def check_size(path: Path) -> None:
     try:
         with zipfile.ZipFile(path) as archive:
             for member in archive.infolist():
-                _check_member(path.name, _pieces(archive, member))
+                area, n_cells = _measured(path.name, _pieces(archive, member))
+                # Rows and cells without values may reach far, if all others say where they are.
+                if _is_empty(area, n_cells) and not any(map(_UNPLACED.search, _pieces(archive, member))):
+                    area, n_cells = _measured(path.name, map(_filled, _pieces(archive, member)))
+                if _is_empty(area, n_cells):
+                    raise ValueError(
+                        f"{path.name}: a sheet reaches to row {area[0]:,} and column {area[1]:,}, but almost all of "
+                        "its cells are empty; delete what is far from the table, or save the table as CSV"
+                    )
     except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError) as error:
         raise ValueError(f"{path.name} cannot be read as Excel: {error}") from error
 
 
 def _pieces(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
-    """Yield the content of a member in pieces that overlap."""
+    """Yield the content of a member in pieces that end with a tag, or overlap."""
     member.file_size = _ENDLESS  # what the archive says need not be true: read to the end
     with archive.open(member) as file:
         before = b""
         while piece := file.read(_PIECE):
-            yield before + piece
-            before = piece[-_OVERLAP:]
+            piece = before + piece
+            end = piece.rfind(b"<", len(piece) - _LONGEST_TAG if len(piece) > _LONGEST_TAG else 1)
+            yield piece[: end if end > 0 else len(piece)]
+            before = piece[end:] if end > 0 else piece[-_OVERLAP:]
+    yield before
 
 
-def _check_member(name: str, pieces: Iterator[bytes]) -> None:
+def _measured(name: str, pieces: Iterable[bytes]) -> tuple[NDArray[np.int64], int]:
+    """Return the last row and column of a sheet, 1 and 1 for other members, and the number of references to cells."""
     n_bytes = n_cells = n_texts = 0
     is_sheet = False
     last = np.ones(2, dtype=np.int64)
@@ -65,11 +83,16 @@ def _check_member(name: str, pieces: Iterator[bytes]) -> None:
             raise ValueError(
                 f"{name} is too large for a workbook: it has {what}; save the table as CSV or Parquet"
             )
-    if is_sheet and int(last[0]) * int(last[1]) > _EMPTY_CELLS + _AREA_PER_CELL * n_cells:
-        raise ValueError(
-            f"{name}: a sheet reaches to row {last[0]:,} and column {last[1]:,}, but almost all of its cells are "
-            "empty; delete what is far from the table, or save the table as CSV"
-        )
+    return last, n_cells
+
+
+def _is_empty(last: NDArray[np.int64], n_cells: int) -> bool:
+    return int(last[0]) * int(last[1]) > _EMPTY_CELLS + _AREA_PER_CELL * n_cells
+
+
+def _filled(piece: bytes) -> bytes:
+    """Return a piece without the places of rows and of cells without values."""
+    return _ROW.sub(b"", _EMPTY_CELL.sub(b"", piece))
 
 
 def _references(piece: bytes) -> tuple[NDArray[np.int64], int]:

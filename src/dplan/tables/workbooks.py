@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import codecs
 import difflib
+import logging
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 from numpy.typing import NDArray
 
 from dplan.exceptions import needs
@@ -21,6 +25,12 @@ from dplan.tables.workbook_limits import check_size
 from dplan.text import first_line, shown
 
 __all__ = ["WORKBOOKS", "first_cells", "is_workbook", "sheet_chunks", "sheet_names", "texts_of"]
+
+_SAMPLE_BYTES = 4096
+_NEVER_IN_TEXT = {*range(9), *range(14, 32)} - {27}
+
+# What the engine logs about types is not for people, unless they have asked for logs.
+logging.getLogger("fastexcel").addHandler(logging.NullHandler())
 
 WORKBOOKS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")  # all that the engine reads
 
@@ -108,8 +118,27 @@ def _opened(path: Path) -> Any:
     check_size(path)
     try:
         return fastexcel.read_excel(path)
-    except Exception as error:  # fastexcel has its own errors
-        raise ValueError(f"{path.name} cannot be read as Excel: {first_line(error)}") from error
+    except Exception as error:  # fastexcel has its own errors, and goes by the name alone
+        content = path.read_bytes()
+        with suppress(Exception):
+            return fastexcel.read_excel(content)
+        raise ValueError(f"{path.name} {_instead(path, content) or _unreadable(error)}") from error
+
+
+def _unreadable(error: Exception) -> str:
+    return f"cannot be read as Excel: {first_line(error)}"
+
+
+def _instead(path: Path, content: bytes) -> str:
+    """Return what a file is that only has the name of a workbook; empty if that is not clear."""
+    first = content[:_SAMPLE_BYTES].removeprefix(codecs.BOM_UTF8).lstrip()
+    if first.startswith(b"<"):
+        return "is an HTML or XML page, not a workbook; open it in a spreadsheet program and save it as .xlsx"
+    if "EncryptedPackage".encode("utf-16-le") in content:
+        return "is protected by a password; open it in a spreadsheet program and save it without one"
+    if first and not set(first) & _NEVER_IN_TEXT:
+        return f"is a text file, not a workbook; rename it, as in {path.stem.removesuffix('.csv')}.csv"
+    return ""
 
 
 def _chosen(path: Path, book: Any, sheet: str | None) -> str:
@@ -136,7 +165,7 @@ def _loaded(path: Path, book: Any, sheet: str, **options: Any) -> pl.DataFrame:
     except Exception as error:
         if "no data" in str(error).lower() or "out of bounds" in str(error).lower():
             return pl.DataFrame()
-        raise ValueError(f"{path.name} cannot be read as Excel: {first_line(error)}") from error
+        raise ValueError(f"{path.name} {_unreadable(error)}") from error
 
 
 def _read(
@@ -151,9 +180,9 @@ def _read(
     if table.width == 0:
         table = pl.DataFrame(schema=dict.fromkeys(columns, pl.String))
     table = table.select(columns)
-    filled = (
-        table.select(~pl.all_horizontal(pl.all().is_null())).to_series() if table.width else pl.Series([])
-    )
+    texts, others = cs.string().str.strip_chars() != "", (~cs.string()).is_not_null()
+    some = table.select(pl.any_horizontal(texts, others).fill_null(value=False)) if table.width else table
+    filled = some.to_series() if some.width else pl.Series([])
     numbers = np.flatnonzero(filled.to_numpy()) + first + 1
     table = table.filter(filled)
     for place in [place for place, name in enumerate(names) if name is None]:
