@@ -10,6 +10,8 @@ import pytest
 
 from dplan._kernels.compiling import MESSAGE
 from dplan.detectors import _saving
+from dplan.review.table import as_file
+from dplan.review.worker import Worker
 from tests.detectors.quick import QUICK
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes share nothing there")
@@ -155,3 +157,16 @@ def test_python_users_are_told_once(tmp_path, verbose):
     assert out.splitlines().count(MESSAGE) == 1, errors
     out, _ = start(TELL, tmp_path, verbose).communicate()
     assert MESSAGE not in out
+
+
+def test_the_page_of_a_review_is_told_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    table = tmp_path / "t.csv"
+    table.write_text("id,a\n" + "".join(f"{k},{k * k % 97}\n" for k in range(200)))
+    for times in (1, 0):
+        stages = []
+        with Worker() as worker:
+            worker.begin(as_file(table, ("id",), None, tmp_path), None)
+            worker.open([], lambda stage, *_, told=stages: told.append(stage))
+        assert stages.count(MESSAGE) == times
+        assert stages[-1] == "Scoring rows"

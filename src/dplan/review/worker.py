@@ -132,10 +132,12 @@ def main() -> None:
     def progress(stage: str, done: int, total: int | None) -> None:
         answer(stage=stage, done=done, total=total)
 
+    from dplan._kernels.compiling import compiling
     from dplan.review.engine import Engine
     from dplan.review.table import TableFile
     from dplan.tables.input import Input
 
+    compiling.notify = lambda message: progress(message, 0, None)
     settings = next(jobs, None)
     if settings is None:  # closed before it began
         return
