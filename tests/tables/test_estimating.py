@@ -109,6 +109,15 @@ def test_checked_rows_count_as_rows_and_give_a_precision():
     )
 
 
+def test_scores_at_the_threshold_are_alerts_as_in_score():
+    table = pl.DataFrame({"a": [1] * 130 + [0] * 1_800, "far": [1] * 30 + [0] * 1_900})
+    own = from_table(table, label="far")
+    found = estimate(own, LogisticBaseline(random_state=0), budget=20)
+    model = fit_table(own, LogisticBaseline(random_state=0), estimate=False)
+    assert model.is_alert(model.score(table)).sum() == 130  # of two scores, the higher one is the threshold
+    assert found.alerts_found == 30
+
+
 def test_the_estimate_does_not_change_the_model():
     own = from_table(payments(), label="verdict", anomaly=["fraud"], id="payment")
     one, other = (fit_table(own, DPLAN(**QUICK), estimate=chosen) for chosen in (True, False))

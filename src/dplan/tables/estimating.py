@@ -136,7 +136,7 @@ def estimate(
     for copy, preparation, held_out in _hold_outs(table, detector, max_levels, rng):
         y = table.y[held_out]
         scores = copy.anomaly_score(preparation.transform_with_report(table.features[held_out])[0])
-        alerts, ascending = -scores < copy.offset_, np.sort(scores[y == 0])
+        alerts, ascending = scores >= -copy.offset_, np.sort(scores[y == 0])
         # Rows with equal scores count as above, because nothing puts a known anomaly before them.
         above = (len(ascending) - np.searchsorted(ascending, scores) + 0.5) / (len(ascending) + 1)
         known.append(above[y > 0])
