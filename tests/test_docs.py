@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.test_doc_commands import PAGES as WITH_COMMANDS
+from tests.test_import_graph import GRAPH
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -52,6 +53,19 @@ def test_every_part_of_the_package_is_on_the_map():
     folders = {f"`{path.parent.name}/`" for path in package.glob("*/__init__.py")}
     modules = {f"`{path.name}`" for path in package.glob("[a-z]*.py")}
     assert not [name for name in sorted(folders | modules) if f"| {name} |" not in page]
+
+
+def test_imports_point_down_the_map():
+    page = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
+    rooms = re.findall(r"^\| `([a-z_]+)(?:/|\.py)` \|", page, flags=re.MULTILINE)
+    place = {room: number for number, room in enumerate(rooms)}
+    found = {
+        (name, other)
+        for name, others in GRAPH.items()
+        for other in others
+        if place.get(name.split(".")[0], -1) > place.get(other.split(".")[0], len(rooms))
+    }
+    assert found == set()
 
 
 def test_algorithm_1_is_mapped_to_functions_that_exist():
