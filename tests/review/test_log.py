@@ -6,12 +6,13 @@ import subprocess
 import sys
 import threading
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dplan.exceptions import VerdictLogError
-from dplan.review.log import Standing, VerdictLog, read_log
+from dplan.review.log import Standing, VerdictLog, chosen_threshold, label_of, read_log
 from dplan.tables.row_keys import Key
 
 ROWS = ["a", "b", "c", "<script>", "\u202e", "line\nbreak"]
@@ -246,3 +247,135 @@ def test_a_line_that_could_not_be_read_back_is_not_saved(tmp_path, line):
             log.append(verdict("b"), line)
         log.append(verdict("later"))
     assert [record["row"] for record in read_log(tmp_path / "v.jsonl")] == [["kept"], ["later"]]
+
+
+SESSION = {
+    "kind": "session",
+    "version": 1,
+    "table": "t",
+    "model": "m",
+    "ids": ["id"],
+    "columns": ["a"],
+    "who": "me",
+}
+BY = {"who": "me", "window": "w"}
+OTHERS = [
+    SESSION,
+    undo(1),
+    {"kind": "refit", "round": 1, "model": "m", "seconds": 0.5, "upto": 1},
+    {"kind": "threshold", "round": 0, "score": 1.5, "alerts": 0, "rows": 1, **BY},
+    {"kind": "rename", "from": "", "to": "theft", **BY},
+    {"kind": "mute", "rule": "r", "name": "cheap", "reason": "", "until": "", "conditions": "", **BY},
+    {"kind": "unmute", "rule": "r", "name": "cheap", **BY},
+]
+WRONG = {
+    "version": -1, "table": None, "ids": "id", "columns": [], "who": 1, "of": [-1], "round": -1, "model": 1,
+    "seconds": "", "upto": 0.5, "score": None, "alerts": 1.5, "rows": 0, "from": 1, "to": 1, "rule": 1, "name": 1,
+    "reason": 1, "until": 1, "conditions": 1, "window": 1, "row": ["a", 1], "digest": 1, "number": -1, "rank": -1,
+    "reasons": "", "verdict": "", "class": 1, "together": 0, "kind": "other",
+}  # fmt: skip
+
+
+def test_every_value_of_every_line_is_checked():
+    optional = {("session", "who"), ("mute", "conditions")}
+    with VerdictLog(None) as log:
+        for right in (verdict("a"), *OTHERS):
+            wrong = [{**right, name: WRONG[name]} for name in right]
+            wrong += [
+                {other: right[other] for other in right if other != name}
+                for name in right
+                if (right["kind"], name) not in optional
+            ]
+            for line in (*wrong, {**right, "more": 1}):
+                with pytest.raises(ValueError, match="not saved"):
+                    log.append(line)
+            log.append(right)
+        log.append({**verdict("a"), "comment": "hm"})
+        with pytest.raises(ValueError, match=r"'together' must be a number of rows, but it is 1\.5"):
+            log.append({**verdict("a"), "together": 1.5})
+        log.append({name: SESSION[name] for name in SESSION if name != "who"})
+        assert len(log.records) == len(OTHERS) + 3
+
+
+def test_a_log_goes_on_with_the_ids_of_its_last_session(tmp_path):
+    with VerdictLog(tmp_path / "v.jsonl") as log:
+        log.check_ids(["whatever"])
+        log.append(SESSION, {**SESSION, "ids": []}, {**SESSION, "ids": ["day", "shop"]}, verdict("a"))
+        log.check_ids(["day", "shop"])
+        with pytest.raises(
+            VerdictLogError, match=r"v\.jsonl identifies rows by --id day --id shop; use the same"
+        ):
+            log.check_ids(["id"])
+        log.append({**SESSION, "ids": []})
+        log.check_ids([])
+        with pytest.raises(VerdictLogError, match="identifies rows by row numbers; use the same"):
+            log.check_ids(["day", "shop"])
+
+
+def test_a_class_that_is_renamed_has_its_new_name_everywhere():
+    with VerdictLog(None) as log:
+        log.append(
+            verdict("a", "anomaly", "theft"),
+            verdict("a", "anomaly", "fraud"),
+            verdict("b", "anomaly", "theft"),
+        )
+        log.append({**OTHERS[4], "from": "theft", "to": "stolen"})
+        assert labels(log.verdicts) == {"a": ("anomaly", "fraud"), "b": ("anomaly", "stolen")}
+        assert [r["class"] for r in log.verdicts.standing()] == ["stolen", "fraud", "stolen"]
+        log.append(undo(2))
+        assert labels(log.verdicts) == {"a": ("anomaly", "stolen"), "b": ("anomaly", "stolen")}
+        log.append(undo(3))
+        assert [key.ids for key in log.verdicts.given()] == [("a",)]
+        assert list(log.verdicts.current) == [Key(("a",), "d")]
+
+
+def test_rows_are_in_the_order_of_their_latest_verdicts():
+    with VerdictLog(None) as log:
+        log.append(verdict("a"), verdict("b"), verdict("a", "unsure"), verdict("c"))
+        assert list(labels(log.verdicts)) == ["b", "a", "c"]
+        log.append(undo(3))
+        assert list(labels(log.verdicts)) == ["a", "b", "c"]
+
+
+def test_a_verdict_means_its_class_or_what_it_says():
+    given = [
+        verdict("a", "anomaly", "theft"),
+        verdict("a", "anomaly"),
+        verdict("a"),
+        verdict("a", "unsure", "x"),
+    ]
+    assert [label_of(line) for line in given] == ["theft", "anomaly", "normal", "unsure"]
+    assert label_of(given[1], "fraud") == "fraud"
+
+
+@pytest.mark.parametrize(
+    ("alerts", "rows", "threshold"),
+    [
+        (1, 10, 9),
+        (2, 10, 8),
+        (10, 10, 0),
+        (20, 10, 0),
+        (0, 10, 9),
+        (1, 100, 9),
+        (20, 100, 8),
+        (1, 5, 8),
+        (24, 100, 8),
+    ],
+)
+def test_the_last_threshold_holds_for_the_same_share_of_other_rows(alerts, rows, threshold):
+    earlier = {"kind": "threshold", "alerts": 5, "rows": 10}
+    lines = [earlier, {"kind": "threshold", "alerts": alerts, "rows": rows}, verdict("a")]
+    assert chosen_threshold(lines, np.arange(10.0)) == threshold
+    assert chosen_threshold(lines[2:], np.arange(10.0)) is None
+
+
+def test_zeros_after_a_power_failure_are_no_line(tmp_path):
+    path = tmp_path / "v.jsonl"
+    with VerdictLog(path) as log:
+        log.append(verdict("a"), verdict("b"))
+    whole = path.read_bytes()
+    path.write_bytes(whole + b'{"n": 3, "time' + bytes(50))
+    assert len(read_log(path)) == 2
+    path.write_bytes(whole + b'{"n": 2, "time' + bytes(50))
+    with pytest.raises(VerdictLogError, match="line 3 is not a line of a verdict log"):
+        read_log(path)
