@@ -32,6 +32,7 @@ numpydoc_show_class_members = False
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 default_role = "py:obj"
+toc_object_entries_show_parents = "hide"
 copybutton_exclude = ".linenos, .gp, .go"
 
 html_theme = "pydata_sphinx_theme"
@@ -80,6 +81,10 @@ def _read(app, name, source):
     source[0] = source[0].replace("](../README.md#installation)", "](install.md)")
     source[0] = source[0].replace("](../CONTRIBUTING.md", "](generated/contributing.md")
     source[0] = source[0].replace("](../docs/", "](")
+    if name == "concepts":  # so that the search for a word begins with what it means
+        rows = re.findall(r"^\| ([a-z][a-z, ]+) \|(?! meaning)", source[0], flags=re.MULTILINE)
+        words = [word for row in rows for word in row.split(", ")] + ["AUC-PR", "AUC-ROC"]
+        source[0] += f"\n```{{index}} {', '.join(f'! {word}' for word in words)}\n```\n"
     if name in TITLES:
         source[0] = re.sub(r"\A# .*", lambda _: f"# {TITLES[name]}", source[0])
 
