@@ -84,7 +84,8 @@ def _read(app, name, source):
     if name == "concepts":  # so that the search for a word begins with what it means
         rows = re.findall(r"^\| ([a-z][a-z, ]+) \|(?! meaning)", source[0], flags=re.MULTILINE)
         words = [word for row in rows for word in row.split(", ")] + ["AUC-PR", "AUC-ROC"]
-        source[0] += f"\n```{{index}} {', '.join(f'! {word}' for word in words)}\n```\n"
+        index = f"```{{index}} {', '.join(f'! {word}' for word in words)}\n```\n\n"
+        source[0] = source[0].replace("## What does it", f"{index}## What does it")
     if name in TITLES:
         source[0] = re.sub(r"\A# .*", lambda _: f"# {TITLES[name]}", source[0])
 
