@@ -275,6 +275,8 @@ def test_ids_are_distinguished_from_quantities_and_free_text():
         "account": ([str(x) for x in rng.integers(10**9, 10**10, n)], "id"),
         "customer_id": ([str(x) for x in rng.permutation(90_000)[:n] + 500], "id"),
         "cents": ([str(x) for x in rng.permutation(90_000)[:n]], "number"),  # all different, but a quantity
+        "case": ([str(x) for x in rng.permutation(5_000)[:n]], "id"),  # quantities so close would repeat
+        "odd rows": ([str(i) for i in range(1, 2 * n, 2)], "id"),
         "price": ([f"{x:.2f}" for x in rng.lognormal(3, 1, n)], "number"),
         "branch": ([f"{x:04}" for x in rng.integers(1, 60, n)], "category"),
         "city": ([["New York", "Rio", "Bad Homburg"][x] for x in rng.integers(0, 3, n)], "category"),
@@ -286,7 +288,7 @@ def test_ids_are_distinguished_from_quantities_and_free_text():
     }
     prepared = TablePreparer(meanings=meanings).fit(table)
     unused = {column.name for column in prepared.columns_ if column.kind == "dropped"}
-    assert unused == {"TX", "uuid", "row", "account", "customer_id", "note"}
+    assert unused == {"TX", "uuid", "row", "account", "customer_id", "case", "odd rows", "note"}
 
 
 def test_a_nearly_empty_column_tells_whether_it_is_filled():

@@ -1,6 +1,7 @@
 """Kinds of alerts: their groups, names and rules, and what is said of them."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -12,6 +13,7 @@ from dplan.kinds import finding
 from dplan.kinds.conditions import candidates
 from dplan.kinds.grouping import groups
 from dplan.kinds.measures import objective, wilson
+from dplan.kinds.page import kinds_page
 from dplan.kinds.rounding import readable, shortest
 from dplan.kinds.search import Rows, rule_of, search
 from dplan.kinds.table import half_of
@@ -232,3 +234,34 @@ def test_dates_missing_values_and_flags_can_be_conditions():
 
 def test_other_alerts_count_a_quarter():
     assert objective(10, 0, 4, 10) == pytest.approx(wilson(10, 11))
+
+
+def test_a_kind_without_the_name_of_a_class_says_how_many_of_its_alerts_resemble_one(found, monkeypatch):
+    """With known anomalies that are few or alike, a kind may miss the name of its class."""
+    n_alerts = found.n_alerts
+    near = np.arange(n_alerts) // 3 % 3 == 0  # a third of each kind
+    monkeypatch.setattr(finding, "likeness", lambda model, effects: {"heat": near})
+    kinds = dplan.kinds(alarms_model(), alarms(), budget=n_alerts, n_kinds=3)
+    assert {kind.about["class"] for kind in kinds.rules.kinds} == {None}
+    assert sum(kind.about["resembling"]["heat"] for kind in kinds.rules.kinds) == near.sum()
+    for group in kinds.groups:
+        said = f" {group.kind.about['resembling']['heat']} of these alerts resemble known heat."
+        assert group.kind.about["sentence"].endswith(said)
+        assert said in kinds_page(kinds, model_name="m", table_name="t")
+
+
+def test_a_weak_rule_is_marked_where_kinds_are_listed(found):
+    weak = {"rows": 9, "matched": 9, "alerts": 3, "kind": 11, "kind_matched": 2, "level": 0.95}
+    bounds = {
+        "precision_at_least": 0.14,
+        "precision_at_most": 0.6,
+        "coverage_at_least": 0.1,
+        "coverage_at_most": 1,
+    }
+    group = found.groups[0]
+    about = {**group.kind.about, "measured": {**weak, **bounds}}
+    other = replace(found, groups=[replace(group, kind=replace(group.kind, about=about)), *found.groups[1:]])
+    other = replace(other, rules=replace(found.rules, kinds=tuple(group.kind for group in other.groups)))
+    page = kinds_page(other, model_name="m", table_name="t")
+    assert page.count("too weak to rely on") == 2  # in the table, and where the rule is described
+    assert "too weak" not in kinds_page(found, model_name="m", table_name="t")

@@ -119,6 +119,8 @@ def counter_of(values: pl.Series) -> str:
     --------
     >>> counter_of(pl.Series(range(7, 207)))
     'counts the rows from 7 to 206'
+    >>> counter_of(pl.Series(range(1, 2000, 3)).shuffle(seed=0))
+    '667 different whole numbers from 1 to 1999, and quantities would repeat'
     """
     if not values.dtype.is_integer():
         return ""
@@ -128,12 +130,15 @@ def counter_of(values: pl.Series) -> str:
     low, high, n = int(present.min()), int(present.max()), len(present)  # type: ignore[arg-type]
     named = _ID_NAME.search(values.name) is not None
     wide = low >= 10**7 and len(str(low)) == len(str(high)) and high - low > 0.3 * high
-    steps = high - low == n - 1 and (present.is_sorted() or present.is_sorted(descending=True))
-    if not (named or wide or steps):
+    # The chance that n values drawn from such a range are all different is about exp(-n² / (2 × range)).
+    dense = n * n > 28 * (high - low)  # less than one in a million
+    if not (named or wide or dense):
         return ""
     n_distinct = present.n_unique()
-    if steps and n_distinct == n:
-        return f"counts the rows from {low} to {high}"
+    if dense and n_distinct == n:
+        if high - low == n - 1 and (present.is_sorted() or present.is_sorted(descending=True)):
+            return f"counts the rows from {low} to {high}"
+        return f"{n:,} different whole numbers from {low} to {high}, and quantities would repeat"
     if named and n_distinct >= 0.95 * n:
         return f"{n_distinct:,} different whole numbers, and the name says id"
     if wide and n_distinct >= 0.99 * n:

@@ -224,6 +224,7 @@ def _described(
             met = values.select(rule.expression()).to_series().to_numpy()
             kind = own[is_measured[own]]
             measured = _measured(next(counts), int(table.measuring.sum()), len(kind), int(met[kind].sum()))
+        resembling = {name: round(share * int(rows[own].sum())) for name, rows in alike.items()}
         above = centre - effects.mean(axis=0)
         columns = [
             model.columns[column] for column in highest_first(above)[:_SETTING_APART] if above[column] > 0
@@ -233,7 +234,8 @@ def _described(
             "alerts": n_alerts,
             "measured": measured,
             "columns": columns,
-            "sentence": sentence(name, n_alerts, rule, measured, columns, about=share > 1),
+            "resembling": resembling,
+            "sentence": sentence(name, n_alerts, rule, measured, columns, resembling, about=share > 1),
             "typical_rows": _typical(model, alerts[own[:_TYPICAL]], rule, order[k]),
             "muted": None,
         }

@@ -11,7 +11,7 @@ from dplan._html.blocks import Block, Code, Entry, Figure, Figures, Grid, Headin
 from dplan.columns.formatting import format_share
 from dplan.kinds.finding import MOST_ALERTS, Group, Kinds
 from dplan.kinds.grouping import FEWEST_ALERTS
-from dplan.kinds.words import evidence, without_rule
+from dplan.kinds.words import evidence, is_weak, resemblance, without_rule
 from dplan.rules.file import Kind
 from dplan.rules.sql import DIALECTS, script
 from dplan.text import shortened
@@ -31,14 +31,21 @@ def kinds_page(found: Kinds, *, model_name: str, table_name: str) -> str:
 
 def _introduction(found: Kinds, model_name: str) -> Iterator[Block]:
     n_rows, n_alerts, n_kinds = len(found.table.scores), found.n_alerts, len(found.groups)
-    with_rule = sum(group.kind.about["alerts"] for group in found.groups if group.kind.rule is not None)
+    with_rule = sum(
+        about["alerts"]
+        for about in (group.kind.about for group in found.groups)
+        if about["measured"] and not is_weak(about["measured"])
+    )
     yield Paragraph(f"Scored by {model_name}.")
     yield Tiles(
         [
             (f"{n_rows:,}", "rows scored"),
             (f"{n_alerts:,}", "alerts"),
             (f"{n_kinds:,}", "kinds of alerts"),
-            (format_share(with_rule / max(1, n_alerts)), "of the alerts are of a kind with a rule"),
+            (
+                format_share(with_rule / max(1, n_alerts)),
+                "of the alerts are of a kind with a rule to rely on",
+            ),
         ]
     )
     if not found.groups:
@@ -70,7 +77,9 @@ def overview(kinds: Sequence[Kind], counts: Sequence[int] | None = None) -> Iter
             [
                 Entry(kind.name),
                 Entry("" if alerts is None else f"{alerts:,}"),
-                Entry(rule_in_words(kind)),
+                Entry(
+                    rule_in_words(kind), note="too weak to rely on" if measured and is_weak(measured) else ""
+                ),
                 *cells,
             ]
         )
@@ -96,12 +105,14 @@ def rule_in_words(kind: Kind) -> Markup:
 def _about(group: Group, found: Kinds) -> Iterator[Block]:
     kind = group.kind
     n_alerts = kind.about["alerts"]
+    also = resemblance(kind.name, n_alerts, kind.about["resembling"], about=found.is_sampled)
     yield Heading(f"{n_alerts:,} {'alerts' if n_alerts != 1 else 'alert'} {kind.name}")
     if kind.rule is None:
         words = without_rule(kind.about["columns"])
-        yield Paragraph(f"{words[0].upper()}{words[1:]}.")
+        yield Paragraph(f"{words[0].upper()}{words[1:]}.{also}")
     else:
-        yield Paragraph(Markup("{}. {}").format(rule_in_words(kind), evidence(kind.about["measured"])))
+        found_out = f"{evidence(kind.about['measured'])}{also}"
+        yield Paragraph(Markup("{}. {}").format(rule_in_words(kind), found_out))
     yield from _pictures(group, found)
     rows = kind.about["typical_rows"]
     head = ["row", *(shortened(name, 60) for name in rows[0]["values"])]
