@@ -1,6 +1,7 @@
 """One's own table: which rows are known anomalies, which columns are features, which only identify."""
 
 import datetime as dt
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,22 @@ from polars.testing import assert_frame_equal
 
 from dplan import IForest, LogisticBaseline, ManyAnomaliesWarning, TableDetector
 from dplan.cli.main import main
+from dplan.exceptions import CellError
 from dplan.tables import TablePreparer, fit_table, from_table
-from dplan.tables.words import has_verdict, words_of
+from dplan.tables.label_columns import combined, labels_in, labels_of
+from dplan.tables.labels import LabelReader
+from dplan.tables.summary import Summary
+from dplan.tables.words import (
+    Words,
+    as_text,
+    as_texts,
+    described,
+    has_verdict,
+    is_reserved,
+    listed,
+    says_nothing,
+    words_of,
+)
 from tests.tables.test_reading import FORMS, TABLE
 
 
@@ -130,6 +145,141 @@ def test_labels(values, options, y, classes):
 def test_bad_labels(values, options, message):
     with pytest.raises(ValueError, match=message):
         labels(values, **options)
+
+
+WORDS = {
+    # text: its label and class where people label a table, and where they answer
+    "0": (0, -1), "false": (0, -1), "no": (0, -1), "Nein": (0, -1),
+    "-1": (-1, -1), "-1.0": (-1, -1), "Normal": (-1, -1),
+    "unlabelled": (0, 0), "unsure": (0, 0), "Unknown": (0, 0), "?": (0, 0),
+    "1": ("1", "1"), "3.0": ("3", "3"), "true": ("anomaly", "anomaly"), "Yes": ("anomaly", "anomaly"),
+    "ANOMALY": ("anomaly", "anomaly"),
+    "ok": (None, -1), "false alarm": (None, -1), "1.50": (None, None), "-3": (None, None), "theft": (None, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("answers", [False, True])
+@pytest.mark.parametrize("text", WORDS)
+def test_what_a_word_means_without_a_model(text, answers):
+    expected, classes = WORDS[text][answers], ["unlabelled", "other"]
+    found = words_of(None, answers=answers).code(text, classes)
+    assert (classes[found] if found and found > 0 else found) == expected
+    assert len(classes) == 2 + isinstance(expected, str)
+
+
+def trained(labels, normal=None):
+    values = None if normal is None else {"normal": normal}
+    return SimpleNamespace(summary=Summary(labels={"unlabelled": 9, **labels}, label_values=values))
+
+
+def test_given_words_come_before_trained_ones_and_these_before_built_in_ones():
+    model = trained({"Fraud": 1, "theft": 2}, normal=["fine", "checked"])
+    words = words_of(model, Words(("fraud", "new", "checked"), ("OK", "Theft"), ("open",)))
+    assert words.anomaly == ("Fraud", "new", "checked")
+    assert words.normal == ("OK", "Theft", "fine")
+    assert words.unlabelled == ("open",)
+    texts = ["FRAUD", "theft", "new", "checked", "open", "anomaly", "normal", "2", "yes", None, "what"]
+    assert words.marks(pl.Series(texts), unknown=7).tolist() == [1, -1, 1, 1, 0, 1, -1, 7, 7, 0, 7]
+    assert words.marks(pl.Series(["what"])).tolist() == [0]
+    numbers = words_of(trained({"1": 4, "2": 4}))
+    assert numbers.marks(pl.Series([0, 2, -1, 9, None])).tolist() == [0, 1, -1, 1, 0]
+    # Two words that differ in nothing but case are two words.
+    assert Words(("a", "A"), ("b",)).marks(pl.Series(["a", "A", "b", "B"]), unknown=7).tolist() == [
+        1,
+        1,
+        -1,
+        7,
+    ]
+    assert Words(("a",), ("A",), ("x",)).codes == {"x": 0, "A": -1, "a": 1}
+
+
+def test_values_are_words_as_people_wrote_them():
+    big = 2.0**53
+    for values, texts in (
+        ([1.0, None, float("nan"), -2.0], ["1", None, None, "-2"]),
+        ([1.5, 2.0], ["1.5", "2.0"]),
+        ([float("inf"), 1.0], ["inf", "1.0"]),
+        ([big - 1, 1 - big], ["9007199254740991", "-9007199254740991"]),
+        ([big, 1.0], ["9007199254740992.0", "1.0"]),
+        ([" a ", "", "  ", None], ["a", None, None, None]),
+        ([True, False], ["true", "false"]),
+    ):
+        assert as_texts(pl.Series(values)).to_list() == texts
+    assert [as_text(value) for value in (2.0, 2.5, 2, True, False, " a ")] == [
+        "2",
+        "2.5",
+        "2",
+        "true",
+        "false",
+        "a",
+    ]
+    assert Words.of(None, None, None) is None
+    assert Words.of([1.0, "1", "a"], None, []) == Words(("1", "a"), None, ())
+    assert Words.of(None, ["ok"], None) == Words(None, ("ok",), None)
+    assert [text for text in ("", "0", "False", "unlabelled", "unsure", "1", "ok") if not says_nothing(text)] == [
+        "unsure", "1", "ok",
+    ]  # fmt: skip
+    assert [text for text in ("1,5", "-3", "+3.0", "OK", "yes", "a1", "1a", "") if not is_reserved(text)] == [
+        "a1", "1a", "",
+    ]  # fmt: skip
+
+
+def test_long_lists_of_words_are_cut():
+    assert listed([]) == "only missing values"
+    assert listed({"a": 1, "b": 1200}) == "'a' (1 row), 'b' (1,200 rows)"
+    assert listed([str(k) for k in range(10)]).endswith("'8', '9'")
+    assert listed([str(k) for k in range(1012)]).endswith("'8', '9' and 1,002 more")
+    assert listed({str(k): 2 for k in range(11)}).endswith("'9' (2 rows) and 1 more")
+    assert described({"unlabelled": 5, "a": 1200, "b": 2}, 0) == "1,200 a, 2 b, 5 unlabelled"
+
+
+def test_of_several_label_columns_the_first_that_marks_a_row_counts():
+    table = pl.DataFrame({"leak": [1, 1, 0, -1, -1, 0], "noise": [1, -1, -1, 1, 0, 0]})
+    expected = ["leak", "leak", "normal", "noise", "normal", None]
+    assert combined(table, ["leak", "noise"]).to_list() == expected
+    assert labels_in(table, "leak + noise").to_list() == expected
+    assert labels_in(table, "leak").to_list() == table["leak"].to_list()
+    assert (
+        labels_in(table.rename({"leak": "leak + noise"}), "leak + noise").to_list() == table["leak"].to_list()
+    )
+    assert labels_in(table, "leak + dust") is None
+    found, words = labels_of("t", table, ["leak", "noise"], None)
+    assert (found.y.tolist(), found.classes) == ([1, 1, -1, 2, -1, 0], ("unlabelled", "leak", "noise"))
+    assert words == Words(("leak", "noise"), ("normal",))
+    found, words = labels_of("t", table.with_columns(leak=0), ["leak", "noise"], None)
+    assert (found.classes, words) == (("unlabelled", "noise"), Words(("noise",), ("normal",)))
+    checked = pl.DataFrame({"leak": [0, -1], "noise": [0, 0]})
+    with pytest.raises(ValueError, match="contains no known anomalies"):
+        labels_of("t", checked, ["leak"], None)
+    for words in (None, Words(("leak", "noise"), ("normal",))):
+        found, used = labels_of("t", checked, ["leak", "noise"], words, partial=True)
+        assert (found.y.tolist(), used) == ([0, -1], Words(("leak", "noise"), ("normal",)))
+    with pytest.raises(ValueError, match="can be given for one label column, not for several"):
+        labels_of("t", table, ["leak", "noise"], Words(("leak",)))
+    with pytest.raises(
+        ValueError, match="label column 'leak' has several classes; use it as the only label column"
+    ):
+        combined(pl.DataFrame({"leak": [0, 1, 2], "noise": 0}), ["leak", "noise"])
+    with pytest.raises(CellError, match="row 2, column 'noise'"):
+        combined(pl.DataFrame({"leak": [0, 1], "noise": [0.0, 0.5]}), ["leak", "noise"])
+
+
+def test_a_label_column_is_read_in_pieces():
+    words = Words(("fraud",), ("ok",), (), built_in={"normal": "normal"})
+    reader = LabelReader("verdict", words)
+    assert reader.read(pl.Series(["ok", None, "Fraud", "fraud"])).tolist() == [-1, 0, 1, 1]
+    reader.check()
+    assert reader.read(pl.Series(["ok", "theft", "Theft", "theft", "arson"])).tolist() == [-1, 2, 2, 2, 3]
+    assert reader.classes == ["unlabelled", "fraud", "theft", "arson"]
+    assert reader.spellings["fraud"] == {"Fraud": 1, "fraud": 1}
+    assert reader.read(pl.Series(["arson", "open"])).tolist() == [3, 4]
+    with pytest.raises(
+        CellError,
+        match=r"row 6, column 'verdict': unknown labels 'theft' \(2 rows\), 'Theft' \(1 row\), 'arson' \(2 rows\), "
+        r"'open' \(1 row\); known labels are 'fraud', 'ok', "
+        r"'anomaly', 'normal'\. Say what they mean with --anomaly",
+    ):
+        reader.check()
 
 
 @pytest.mark.parametrize(
