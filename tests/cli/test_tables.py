@@ -195,7 +195,7 @@ def test_wrong_fits_end_with_one_line(what, csv, tmp_path):
         (["{csv}", "-m", "{model}", "-o", "{out}.csv.gz"], 1, "compressed text output is not supported"),
         (["{csv}", "-m", "{model}", "-o", "{csv}"], 1, "is also an input"),
         (["{csv}", "-m", "{model}", "-o", "{model}"], 1, "unsupported file type"),
-        (["{csv}", "-m", "{model}", "-o", "{folder}"], 2, "is a folder"),
+        (["{csv}", "-m", "{model}", "-o", "{folder}"], 1, "is a folder"),
         (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--threshold", "nan"], 2, "finite number"),
         (
             ["{csv}", "-m", "{model}", "-o", "{out}.csv", "--keep", "\x1b[2Jx"],
@@ -254,6 +254,7 @@ def test_wrong_scorings_end_with_one_line(arguments, code, message, csv, model_p
     ("arguments", "message"),
     [
         (["inspect", "{model}", "--sheet", "new", "--column", "a=id"], "--column, --sheet: only for tables"),
+        (["inspect", "{model}", "--anomaly", "1", "--no-header"], "--anomaly, --no-header: only for tables"),
         (["report", "{model}", "{csv}", "-o", "r.html", "--format", "jsonl"], "is for standard input"),
         (["report", "{model}", "{csv}", "-o", "r.html", "--anomaly", "1"], "--anomaly needs --label"),
         (

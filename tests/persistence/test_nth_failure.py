@@ -15,8 +15,7 @@ from contextlib import contextmanager
 import pytest
 
 from dplan.exceptions import VerdictLogError
-from dplan.persistence import model_file
-from dplan.persistence.atomic import atomic_write, replace_folder
+from dplan.persistence.atomic import atomic_write, replace_folder, store
 from dplan.persistence.claim import claimed
 from dplan.review.log import VerdictLog, read_log
 
@@ -68,7 +67,7 @@ def write_atomically(folder):
 
 
 def store_model(folder):
-    model_file.store(folder / "out.txt", b"new")
+    store(folder / "out.txt", b"new")
 
 
 def replace_a_folder(folder):

@@ -286,7 +286,8 @@ def test_an_update_can_be_undone_and_redone(far_model, tmp_path):
         "link.dplan", "m.dplan", "m.dplan.previous", "new.csv"
     ]  # fmt: skip
     assert run("update", "--undo", model, table).exit_code == 2
-    assert "cannot be combined with --force" in run("update", "--undo", model, "--force").output
+    for option in (["--force"], ["--header-row", "2"], ["--footer-rows", "1"]):
+        assert f"cannot be combined with {option[0]}" in run("update", "--undo", model, *option).output
 
 
 def test_only_the_last_update_of_the_same_file_is_undone(far_model, tmp_path):
@@ -317,7 +318,8 @@ def test_a_damaged_row_of_a_queue_is_refused_or_skipped(far_model, tmp_path):
     command = ["update", model, queue, "-o", tmp_path / "new.dplan", "--no-estimate"]
     assert "unknown label 'frod'" in run(*command).output
     assert "not for a review queue" in run(*command, "--on-error", "null").output
-    assert "not for a review queue" in run(*command, "--encoding", "utf-8").output
+    for option in (["--encoding", "utf-8"], ["--header-row", "2"], ["--no-header"]):
+        assert "not for a review queue" in run(*command, *option).output
     done = run(*command, "--on-error", "skip")
     assert done.exit_code == 0, done.output
     assert "skipped with their rows" in done.stderr

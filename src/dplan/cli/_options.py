@@ -77,6 +77,12 @@ def given(*names: str) -> str:
     return ", ".join(flags[name] for name in names if sources[name] is ParameterSource.COMMANDLINE)
 
 
+def given_besides(*names: str) -> str:
+    """Return which other parameters were given on the command line; those that every command has do not count."""
+    found = click.get_current_context().command.params
+    return given(*(str(p.name) for p in found if p.expose_value and p.name not in names))
+
+
 def files_read() -> list[Path]:
     """Return the files that the command was given to read, but for its table; no output may replace one of them."""
     context = click.get_current_context()

@@ -49,7 +49,6 @@ class Scoring:
 
     def scorer(self, model: TableModel) -> Scorer:
         """Return what scores rows so."""
-        from dplan.rules.file import RuleFile
         from dplan.scoring import AlertPolicy, Scorer
         from dplan.scoring.kinds import KindsOfRows
 
@@ -60,7 +59,7 @@ class Scoring:
             skip_labelled=self.skip_labelled,
             alerts=AlertPolicy(self.threshold, self.budget, self.top, self.explore),
             novelty=self.novelty,
-            kinds=None if self.kinds is None else KindsOfRows(RuleFile.load(self.kinds), model),
+            kinds=KindsOfRows.load(self.kinds, model),
         )
 
 

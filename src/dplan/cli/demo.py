@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from dplan.cli._ahead import compile_ahead
 from dplan.cli._options import FOLDER
 from dplan.cli._terminal import examples
 
@@ -20,4 +21,5 @@ def demo(output: Path, seed: int) -> None:
     """Train DPLAN on the embedded data, compare it with every other detector, and plot the result."""
     from dplan.cli._demo import run
 
+    compile_ahead("fit", "DPLAN")
     run(output, seed)

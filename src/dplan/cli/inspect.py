@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dplan.cli import _options
-from dplan.cli._options import TABLE, given, name_of, repeated
+from dplan.cli._options import TABLE, given_besides, name_of, repeated
 from dplan.cli._terminal import echo, examples
 from dplan.text import printable
 
@@ -52,20 +52,7 @@ def inspect(
     fit is listed at once, with the option that solves it.
     """
     if file.suffix == ".dplan" or not _is_table(file):
-        options = given(
-            "label",
-            "drop",
-            "ids",
-            "text",
-            "columns",
-            "columns_file",
-            "encoding",
-            "missing",
-            "query",
-            "sheet",
-            "form",
-        )
-        if options:
+        if options := given_besides("file"):
             raise click.UsageError(f"{options}: only for tables, and {file.name} is not one")
         _describe_model(file)
         return

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dplan.cli import _options, _scoring
+from dplan.cli._ahead import compile_ahead
 from dplan.cli._options import FILE, TABLE, files_read, given, name_of
 from dplan.cli._terminal import echo, examples, keeping_bad_rows, say, status, stopwatch
 from dplan.cli.rules import DIALECTS
@@ -66,9 +67,10 @@ def kinds(
     three conditions on columns, with its precision and coverage on rows that it was not made from.
     """
     from dplan.kinds.writing import check_enough, find, format_of, text_of
-    from dplan.persistence.atomic import atomic_write
+    from dplan.persistence.atomic import store
     from dplan.tables.model import TableModel
 
+    compile_ahead("explain")
     loaded = TableModel.load(model)
     read = reading.table(table, loaded)
     with output.claimed(read, *files_read()), stopwatch() as seconds:
@@ -79,9 +81,8 @@ def kinds(
         found = check_enough(find(scoring.scorer(loaded), read, n_kinds))
         names = {"model_name": model.name, "table_name": name_of(table)}
         text = text_of(found, form, dialect=dialect, sql_table=sql_table, **names)
-        bad = found.table.bad
-        with keeping_bad_rows(bad, output, scoring.on_error), atomic_write(output.file) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        with keeping_bad_rows(found.table.bad, output, scoring.on_error):
+            store(output.file, text)
         for group in found.groups:
             echo(str(group.kind.about["sentence"]))
         say(

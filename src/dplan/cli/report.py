@@ -53,7 +53,7 @@ def report(
     reading: _options.Reading,
 ) -> None:
     """Score TABLE with MODEL and write a self-contained HTML page about the result."""
-    from dplan.persistence.atomic import atomic_write
+    from dplan.persistence.atomic import store
     from dplan.report.data import report_data
     from dplan.report.page import page
     from dplan.tables.model import TableModel
@@ -78,8 +78,8 @@ def report(
         warn_of_useless(data.useless)
         warn_of(data.surprise)
         text = page(data, loaded, model_name=model.name, table_name=name_of(table))
-        with keeping_bad_rows(data.bad, output, scoring.on_error), atomic_write(output.file) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        with keeping_bad_rows(data.bad, output, scoring.on_error):
+            store(output.file, text)
         say(
             f"Wrote {output.file} ({len(text) / 1000:,.0f} kB; {len(data.scores):,} rows) in {seconds():.1f} s."
         )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -116,6 +115,7 @@ def score(
     To resume an interrupted run, run the same command again.
     """
     from dplan.scoring import score_table
+    from dplan.scoring.files import target_of
     from dplan.tables.model import TableModel
 
     _check(table, output, review, follow=follow, form=reading.form)
@@ -129,7 +129,12 @@ def score(
     if follow:
         _follow(scorer, found, replace(writing, format=reading.form or "csv"), explain)
         return
-    with stopwatch() as seconds, _target(output, writing, scoring, reading.form, found) as written:
+    written: Output | None = None
+    with stopwatch() as seconds, ExitStack() as stack:
+        if output == "-":
+            written = replace(writing, format=reading.form or "csv")
+        elif output is not None:
+            written = stack.enter_context(target_of(output, found, writing, scoring.on_error))
         no_text = written is not None and written.format not in ("csv", "tsv") and review is None
         if no_text and (options := given("separator", "decimal")):
             raise click.UsageError(f"{options}: only for CSV output")
@@ -254,34 +259,3 @@ def _write_review(
             f"dplan update {model} {output.path}",
             err=True,
         )
-
-
-@contextmanager
-def _target(
-    output: Any, writing: Output, scoring: _scoring.Scoring, form: str | None, table: Input
-) -> Iterator[Output | None]:
-    """Yield what is written: nothing, standard output, a file, a folder, or a file that goes into a database."""
-    if not hasattr(output, "url"):
-        yield None if output is None else _output(output, writing, form, folder_allowed=not table.is_single)
-        return
-    from dplan.tables.databases import into_table
-
-    if scoring.on_error == "skip":
-        raise click.UsageError(
-            "--on-error skip writes the skipped rows beside the output, and a database has no such place; use null, or "
-            "write a file"
-        )
-    with into_table(output, overwrite=writing.overwrite) as path:
-        yield replace(writing, path=path, format="parquet")
-
-
-def _output(output: str, writing: Output, form: str | None, *, folder_allowed: bool) -> Output:
-    from dplan.tables.writing import format_of_output
-
-    if output == "-":
-        return replace(writing, format=form or "csv")
-    target = Path(output)
-    is_folder = output.endswith("/") or target.is_dir() or (folder_allowed and not target.suffix)
-    if is_folder and not folder_allowed:
-        raise click.UsageError(f"{output} is a folder; name a file to write")
-    return replace(writing, path=target, format="folder" if is_folder else format_of_output(target))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from dplan.cli import _options
-from dplan.cli._options import FILE, TABLE, name_of
+from dplan.cli._options import FILE, TABLE, given_besides, name_of
 from dplan.cli._terminal import echo, examples, keeping_bad_rows, say, status, stopwatch, warn_of_useless
 
 if TYPE_CHECKING:
@@ -128,10 +128,7 @@ def update(
 
 def _undo(model: Path, table: Path | None) -> None:
     """Undo the last update of a model file."""
-    others = _options.given(
-        "label", "anomaly", "normal", "unlabelled", "output", "overwrite", "seed", "force", "no_estimate", "on_error",
-        "encoding", "missing", "query", "sheet", "form",
-    )  # fmt: skip
+    others = given_besides("model", "table", "undo")
     if table is not None or others:
         raise click.UsageError(f"--undo cannot be combined with {others or 'TABLE'}")
     from dplan.persistence.claim import claimed
@@ -175,7 +172,7 @@ def _read(
 
     if not table.is_file() or not is_queue(table):
         return _read_table(model, given, label, words, on_error)
-    if others := _options.given("encoding", "missing", "query", "form"):
+    if others := _options.given(*(field.name for field in fields(_options.Reading) if field.name != "sheet")):
         raise click.UsageError(
             f"{others}: not for a review queue, which is read however a spreadsheet wrote it"
         )
@@ -197,14 +194,14 @@ def _read_table(
     """Read new rows; words that were not given mean what they meant in training."""
     from dplan.tables import from_table
     from dplan.tables.bad_cells import without_bad_cells
-    from dplan.tables.labels import JOINED
+    from dplan.tables.label_columns import columns_of
     from dplan.tables.review_queue import was_queue
     from dplan.tables.words import words_of
 
     table = table.readable_twice()
     columns = next(table.chunks(1))().columns
     answers, column = was_queue(columns), label or model.summary.label
-    names = [column] if column in columns else column.split(JOINED)
+    names = columns_of(column, columns)
     table.rewind()
     labelled = from_table(
         table,
@@ -223,6 +220,6 @@ def _read_table(
             )
         say(f"Column {labelled.label}: {labelled.labels.matches()}.")
     with labelled.located():
-        done = without_bad_cells(labelled.features, model.prepare_with_report, on_error)
+        done = without_bad_cells(labelled.features, model.prepare_with_report, on_error, labelled.positions)
     warn_of_useless(done.result[1].useless())
     return labelled.with_rows(done)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dplan.detectors._fields import Stored, same
 from dplan.detectors._registry import entry_of
 from dplan.persistence import model_file
+from dplan.persistence.atomic import store
 from dplan.persistence.model_file import Tensors
 
 
@@ -68,7 +69,7 @@ def save(
     True
     """
     content = packed(detector, preparation=preparation, arrays=arrays, summary=summary)
-    model_file.store(path, content)
+    store(path, content)
 
 
 def packed(

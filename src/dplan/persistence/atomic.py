@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["atomic_write", "exchanged", "file_state", "flush_name", "replace_folder"]
+__all__ = ["atomic_write", "exchanged", "file_state", "flush_name", "replace_folder", "store"]
 
 
 @contextmanager
@@ -51,6 +51,12 @@ def atomic_write(path: str | Path, *, scratch: Path | None = None) -> Iterator[P
         raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def store(path: str | Path, content: str | bytes) -> None:
+    """Write a whole file atomically, text in UTF-8; an existing one is replaced."""
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def replace_folder(new: Path, target: Path) -> None:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dplan._version import __version__
 from dplan.exceptions import ModelFileError
-from dplan.persistence.atomic import atomic_write
+from dplan.persistence.atomic import store
 from dplan.text import one_line
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
     "packed",
     "read",
     "read_bytes",
-    "store",
     "write",
 ]
 
@@ -91,12 +90,6 @@ def packed(description: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) 
         {"format": FORMAT, "package": __version__, **description}, separators=(",", ":"), allow_nan=False
     )
     return bytes(_packed(tensors, {"dplan": text}))
-
-
-def store(path: str | Path, content: bytes) -> None:
-    """Write the bytes of a model file atomically; an existing file is replaced."""
-    with atomic_write(path) as temporary:
-        temporary.write_bytes(content)
 
 
 def write(path: str | Path, description: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> None:

@@ -71,20 +71,22 @@ def report(
     >>> dplan.report(model, table, budget=2)[:15]
     '<!DOCTYPE html>'
     """
-    from dplan.persistence.atomic import atomic_write
+    from dplan.persistence.atomic import store
     from dplan.persistence.claim import claimed
     from dplan.report.data import report_data
     from dplan.report.page import page
-    from dplan.rules.file import RuleFile
     from dplan.scoring.files import as_model, chunks_of, name_of
     from dplan.scoring.kinds import KindsOfRows
     from dplan.scoring.scorer import AlertPolicy, Scorer
 
-    if budget is not None and threshold is not None:
-        raise ValueError("budget and threshold cannot be combined, because both define the alerts")
     loaded = as_model(model)
-    found = None if kinds is None else KindsOfRows(RuleFile.load(kinds), loaded)
-    scorer = Scorer(loaded, keep=keep, on_error=on_error, alerts=AlertPolicy(threshold, budget), kinds=found)
+    scorer = Scorer(
+        loaded,
+        keep=keep,
+        on_error=on_error,
+        alerts=AlertPolicy(threshold, budget),
+        kinds=KindsOfRows.load(kinds, loaded),
+    )
     data = report_data(
         scorer,
         chunks_of(table, loaded),
@@ -96,6 +98,6 @@ def report(
     text = page(data, loaded, model_name=name_of(model, "the model"), table_name=name_of(table, "the table"))
     if output is not None:
         inputs = [Path(one) for one in (model, table, kinds) if isinstance(one, str | Path)]
-        with claimed(Path(output), inputs, overwrite=overwrite), atomic_write(Path(output)) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        with claimed(Path(output), inputs, overwrite=overwrite):
+            store(output, text)
     return text

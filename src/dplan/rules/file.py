@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan.persistence.atomic import atomic_write
+from dplan.persistence.atomic import store
 from dplan.rules.rule import TYPES, Rule
 from dplan.text import shown
 
@@ -156,8 +156,7 @@ class RuleFile:
 
     def save(self, path: str | Path) -> None:
         """Write the file."""
-        with atomic_write(path) as temporary:
-            temporary.write_text(self.to_text(), encoding="utf-8")
+        store(path, self.to_text())
 
     def to_text(self) -> str:
         """Return the contents of the file."""

@@ -40,6 +40,8 @@ class AlertPolicy(NamedTuple):
 
     def check(self) -> None:
         """Raise ValueError if they contradict each other."""
+        if self.budget is not None and self.threshold is not None:
+            raise ValueError("budget and threshold cannot be combined, because both define the alerts")
         if self.explore and (self.budget or 0) < self.explore:
             raise ValueError(
                 f"explore reserves {self.explore:,} alerts of the budget; set a budget of at least as many"

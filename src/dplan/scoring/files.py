@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dplan.columns.frames import as_frame
 from dplan.persistence.claim import claimed
-from dplan.rules.file import RuleFile
 from dplan.scoring.kinds import KindsOfRows
 from dplan.scoring.queue import Queue, review_rows, write_queue
 from dplan.scoring.scorer import AlertPolicy, Scorer
@@ -21,7 +21,7 @@ from dplan.tables.input import Input
 from dplan.tables.model import TableModel
 from dplan.tables.writing import Output, format_of_output
 
-__all__ = ["as_model", "chunks_of", "name_of", "queue_file", "score_file"]
+__all__ = ["as_model", "chunks_of", "name_of", "queue_file", "score_file", "target_of"]
 
 
 def as_model(model: Any) -> TableModel:
@@ -64,19 +64,33 @@ def _as_input(table: Input | str | Path, model: TableModel) -> Input:
 
 
 @contextmanager
-def _target(output: str | Path, table: Input, on_error: OnError, overwrite: bool) -> Iterator[Output]:
-    """Yield what is written: a file, a folder, or a file that goes into a database."""
-    if isinstance(output, str) and is_url(output):
+def target_of(
+    output: str | Path | Database, table: Input, how: Output, on_error: OnError = "fail"
+) -> Iterator[Output]:
+    """Yield where a table's scores are written: a file, a folder, or a file that goes into a database.
+
+    Examples
+    --------
+    >>> import io
+    >>> with target_of("scored.parquet", Input(io.BytesIO()), Output(None, overwrite=False)) as target:
+    ...     target.file.name, target.format, target.overwrite
+    ('scored.parquet', 'parquet', False)
+    """
+    if is_url(output):
         if on_error == "skip":
             raise ValueError(
-                "on_error='skip' writes the skipped rows beside the output, and a database has no such place"
+                "rows that are skipped are written beside the output, and a database has no such place; treat cells "
+                "that cannot be used as missing (null), or write a file"
             )
-        with into_table(Database(output), overwrite=overwrite) as path:
-            yield Output(path, "parquet", overwrite=overwrite)
+        database = output if isinstance(output, Database) else Database(str(output))
+        with into_table(database, overwrite=how.overwrite) as path:
+            yield replace(how, path=path, format="parquet")
         return
-    target = Path(output)
-    is_folder = target.is_dir() or (not table.is_single and not target.suffix)
-    yield Output(target, "folder" if is_folder else format_of_output(target), overwrite=overwrite)
+    path = Path(output)
+    is_folder = str(output).endswith("/") or path.is_dir() or (not table.is_single and not path.suffix)
+    if is_folder and table.is_single:
+        raise ValueError(f"{output} is a folder; name a file to write")
+    yield replace(how, path=path, format="folder" if is_folder else format_of_output(path))
 
 
 def score_file(
@@ -153,8 +167,6 @@ def score_file(
     ...     pl.read_csv(f"{folder}/scored.csv")["row"].to_list()[:2], outcome.alerts
     ([102, 101], 2)
     """
-    if budget is not None and threshold is not None:
-        raise ValueError("budget and threshold cannot be combined, because both define the alerts")
     loaded = as_model(model)
     found = _as_input(table, loaded)
     scorer = Scorer(
@@ -164,10 +176,10 @@ def score_file(
         skip_labelled=skip_labelled,
         alerts=AlertPolicy(threshold, budget, top, explore),
         novelty=novelty,
-        kinds=None if kinds is None else KindsOfRows(RuleFile.load(kinds), loaded),
+        kinds=KindsOfRows.load(kinds, loaded),
     )
     inputs = [Path(one) for one in (model, kinds) if isinstance(one, str | Path)]
-    with _target(output, found, on_error, overwrite) as written:
+    with target_of(output, found, Output(None, overwrite=overwrite), on_error) as written:
         return score_table(scorer, found, written, explain=explain, order=order, inputs=inputs, n_jobs=n_jobs)
 
 

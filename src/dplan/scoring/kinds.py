@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -40,6 +41,11 @@ class KindsOfRows:
         muted = [kind.is_muted(day) for kind in rules.kinds]
         self._muted = np.array([*muted, False], dtype=np.bool_)  # the last one is for rows without a kind
         self._names = np.array([*(kind.name for kind in rules.kinds), ""], dtype=object)
+
+    @classmethod
+    def load(cls, path: str | Path | None, model: TableModel) -> KindsOfRows | None:
+        """Read a file of rules; without one, no kinds are asked for."""
+        return None if path is None else cls(RuleFile.load(path), model)
 
     @property
     def mutes(self) -> bool:

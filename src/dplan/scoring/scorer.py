@@ -147,18 +147,14 @@ class Scorer:
         if without is not None and without.any():
             table, kept = table.filter(~without), kept[~without]
         try:
-            done = without_bad_cells(table, self.model.prepare_with_report, self.on_error)
+            prepare = self.model.prepare_with_report
+            done = without_bad_cells(table, prepare, self.on_error, rows.first + kept)
         except CellError as error:
             places = [int(kept[row]) for row in (error.row, *error.rows)]
             raise CellError(
                 error.column, places[0], error.problem, rows.place(places[0]), tuple(places[1:])
             ) from None
-        bad = done.bad
-        if bad.height:
-            numbers = rows.first + kept[bad["dplan_row_number"].to_numpy() - 1] + 1
-            bad = bad.with_columns(pl.Series("dplan_row_number", numbers))
-        kept = rows.first + kept[done.kept]
-        scored = self._scored(kept, done.rows, *done.result, bad)
+        scored = self._scored(rows.first + kept[done.kept], done.rows, *done.result, done.bad)
         return scored if self.kinds is None else replace(scored, kind=self.kinds.of_table(done.rows))
 
     def is_alert(self, scores: Float64s, kind: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:

@@ -49,7 +49,10 @@ class Usable(Generic[Result]):
 
 
 def without_bad_cells(
-    rows: pl.DataFrame, step: Callable[[pl.DataFrame], Result], on_error: OnError
+    rows: pl.DataFrame,
+    step: Callable[[pl.DataFrame], Result],
+    on_error: OnError,
+    positions: NDArray[np.int64] | None = None,
 ) -> Usable[Result]:
     """Call a step with rows; as long as it raises a `CellError`, change the rows and call it again.
 
@@ -61,6 +64,8 @@ def without_bad_cells(
         Takes the rows; it may be called several times.
     on_error : {"fail", "skip", "null"}
         Raise the error, leave out the rows, or replace the cells by missing values.
+    positions : ndarray of int, optional
+        The position of each row in the whole table, by which bad rows are numbered; by default, that in the frame.
 
     Examples
     --------
@@ -74,6 +79,7 @@ def without_bad_cells(
     (4, [0, 2], [(2, 'a', 'not a number', 'x')])
     """
     kept = np.arange(rows.height)
+    positions = kept if positions is None else positions
     bad: list[pl.DataFrame] = []
     while True:
         try:
@@ -83,7 +89,7 @@ def without_bad_cells(
                 raise
             marked = np.zeros(rows.height, dtype=np.bool_)
             marked[list(error.rows)] = True
-            bad.append(_described(rows.filter(marked), kept[marked], error.column, error.problem))
+            bad.append(_described(rows.filter(marked), positions[kept[marked]], error.column, error.problem))
             if on_error == "skip":
                 rows, kept = rows.filter(~marked), kept[~marked]
             else:
@@ -121,11 +127,11 @@ def errors_written(bad: pl.DataFrame | None, output: Output, on_error: OnError) 
             os.replace(os.path.realpath(output.errors), previous(output.errors))
 
 
-def _described(rows: pl.DataFrame, kept: NDArray[np.int64], column: str, problem: str) -> pl.DataFrame:
+def _described(rows: pl.DataFrame, positions: NDArray[np.int64], column: str, problem: str) -> pl.DataFrame:
     texts = [series.cast(pl.String) for series in rows if not series.dtype.is_nested()]
     return pl.DataFrame(
         [
-            pl.Series("dplan_row_number", kept + 1),
+            pl.Series("dplan_row_number", positions + 1),
             pl.Series("dplan_column", [column] * rows.height),
             pl.Series("dplan_problem", [problem] * rows.height),
             *(series for series in texts if not series.name.startswith("dplan_")),

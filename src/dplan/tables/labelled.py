@@ -122,22 +122,18 @@ class LabelledTable:
         >>> from dplan.tables.bad_cells import without_bad_cells
         >>> file = io.BytesIO(pl.DataFrame({"amount": [10, 99], "fraud": [0, 1]}).write_csv().encode())
         >>> payments = from_table(file, label="fraud")
-        >>> done = without_bad_cells(payments.features, lambda rows: rows.height, "skip")
+        >>> done = without_bad_cells(payments.features, lambda rows: rows.height, "skip", payments.positions)
         >>> payments.with_rows(done).y.tolist()
         [0, 1]
         """
         assert self.positions is not None  # it comes from a file
-        bad, positions = done.bad, self.positions
-        if bad.height:
-            numbers = positions[bad["dplan_row_number"].to_numpy() - 1] + 1
-            bad = bad.with_columns(pl.Series("dplan_row_number", numbers))
         return replace(
             self,
             features=done.rows,
             y=self.y[done.kept],
             ids=self.ids[done.kept] if self.ids.width else self.ids,
-            positions=positions[done.kept],
-            bad=bad,
+            positions=self.positions[done.kept],
+            bad=done.bad,
         )
 
     def kinds(self) -> dict[str, list[str]]:

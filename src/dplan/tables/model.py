@@ -25,6 +25,7 @@ from dplan.detectors._base import Detector
 from dplan.detectors._rows import SHARES
 from dplan.exceptions import ModelFileError
 from dplan.persistence import model_file
+from dplan.persistence.atomic import store
 from dplan.tables.chunks import MISSING
 from dplan.tables.explaining import ExplainsTables
 from dplan.tables.interface import ShownInNotebooks
@@ -254,7 +255,7 @@ class TableModel(ShownInNotebooks, ExplainsTables):
         ...     TableModel.load(f"{folder}/fraud.dplan").columns
         ['amount']
         """
-        model_file.store(path, self.to_bytes())
+        store(path, self.to_bytes())
 
     def to_bytes(self) -> bytes:
         """Return the bytes of the model file, which `load` reads."""

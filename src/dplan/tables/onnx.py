@@ -22,7 +22,7 @@ from dplan.columns.column import Column
 from dplan.columns.records import scaled_in_onnx
 from dplan.detectors._base import Detector
 from dplan.exceptions import needs
-from dplan.persistence.atomic import atomic_write
+from dplan.persistence.atomic import store
 from dplan.tables.model import TableModel
 
 __all__ = ["Graph", "export_onnx", "tree_attributes"]
@@ -82,8 +82,7 @@ def export_onnx(model: TableModel, path: str | Path) -> None:
     )
     helper.set_model_props(made, {tensor: "\n".join(own) for tensor, own in names.items()})
     onnx.checker.check_model(made)
-    with atomic_write(path) as temporary:
-        temporary.write_bytes(made.SerializeToString())
+    store(path, made.SerializeToString())
 
 
 class Graph:

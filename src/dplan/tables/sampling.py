@@ -125,12 +125,8 @@ def read_sample(
             rows, meanings = table.decided(columns, given, aside)
         return Sample(rows, drawn, whole.n_seen, whole.n_in_groups, meanings, None, pl.DataFrame())
     with table.located(drawn):
-        done = without_bad_cells(raw, typed, on_error)
+        done = without_bad_cells(raw, typed, on_error, drawn)
     (rows, meanings), positions = done.result, drawn[done.kept]
-    bad = done.bad
-    if bad.height:
-        numbers = drawn[bad["dplan_row_number"].to_numpy() - 1] + 1
-        bad = bad.with_columns(pl.Series("dplan_row_number", numbers))
     extremes = None
     if not complete:
         meanings |= _counters(rows.drop(aside, strict=False), positions, given)
@@ -142,7 +138,7 @@ def read_sample(
             table.rewind()
             extremes = _extremes(read(), preparer, on_error)
     n_seen = whole.n_seen - (len(drawn) - len(positions))
-    return Sample(rows, positions, n_seen, whole.n_in_groups, meanings, extremes, bad)
+    return Sample(rows, positions, n_seen, whole.n_in_groups, meanings, extremes, done.bad)
 
 
 def _counters(rows: pl.DataFrame, positions: Positions, given: Given) -> dict[str, Column]:
