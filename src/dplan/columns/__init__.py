@@ -22,7 +22,7 @@ from dplan.columns.unused import Unused
 from dplan.exceptions import CellError
 from dplan.text import shown
 
-__all__ = ["TYPES", "from_json", "propose", "read", "type_named", "type_of", "words"]
+__all__ = ["TYPES", "from_json", "propose", "read", "type_named", "type_of", "values_of", "words"]
 
 # In the order in which they are proposed; a category is proposed for any text.
 TYPES: list[type[Column]] = [
@@ -96,6 +96,11 @@ def read(column: Column, series: pl.Series, missing: Sequence[str] = ()) -> pl.S
         if not missing or series.dtype != pl.String:
             raise
         return column.read(tidied(series, missing))
+
+
+def values_of(column: Column, series: pl.Series, missing: Sequence[str] = ()) -> pl.Series:
+    """Return the values of a column of new rows as people know them, read as in training."""
+    return column.settled(read(column, series, missing), (), distinct=False)[1].alias(series.name)
 
 
 def from_json(entry: Mapping[str, Any]) -> Column:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplan.columns.column import Bins, Column
+from dplan.columns.layout import slices_of
 from dplan.columns.records import Features
 
 __all__ = ["Drift", "Reference", "TransformReport"]
@@ -128,12 +129,10 @@ class Reference:
 
     def __init__(self, columns: Sequence[Column], background: Features) -> None:
         quantiles: NDArray[np.float64] = np.quantile(background, _QUANTILES, axis=0).astype(np.float64)
-        self._columns: list[tuple[Column, slice, Bins]] = []
-        start = 0
-        for column in columns:
-            own = slice(start, start + column.width)
-            self._columns.append((column, own, column.bins(quantiles[:, own])))
-            start += column.width
+        self._columns: list[tuple[Column, slice, Bins]] = [
+            (column, own, column.bins(quantiles[:, own]))
+            for column, own in zip(columns, slices_of(columns), strict=True)
+        ]
         self._background = self._counts(background)
 
     def drift_of(self, prepared: Features) -> Drift:

@@ -6,7 +6,7 @@ not used, so that nothing leaks from them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,6 @@ from dplan.columns.levels import Levels, read_part
 from dplan.columns.records import (
     SAME,
     Condition,
-    Counts,
     Features,
     Graph,
     Histogram,
@@ -112,19 +111,10 @@ class Frequency(Levels):
     def output_names(self) -> list[str]:
         return [self.name, *(f"{self.name}={level}" for level in self.levels[: self.width - 1])]
 
-    def write(self, values: Mapping[str, Any], out: NDArray[np.float32]) -> Counts:
-        texts = values[self.name].cast(pl.String)
-        codes = texts.cast(pl.Enum(self.levels), strict=False).to_physical()
-        known = np.flatnonzero(codes.is_not_null().to_numpy())
-        places = codes.drop_nulls().to_numpy()
-        out[:] = 0.0
-        out[known, 0] = self._frequencies[places]
-        own = places < self.width - 1
-        out[known[own], places[own] + 1] = 1.0
-        n_missing = texts.null_count()
-        if n_missing:
-            out[texts.is_null().to_numpy()] = np.array(self.fill, dtype=np.float32)
-        return Counts(n_missing, len(texts) - len(known) - n_missing)
+    def _mark(self, out: NDArray[np.float32], rows: NDArray[np.int64], levels: NDArray[np.integer]) -> None:
+        out[rows, 0] = self._frequencies[levels]
+        own = levels < self.width - 1
+        out[rows[own], levels[own] + 1] = 1.0
 
     def restored(self, own: Features) -> str:
         if own[1:].max() == 1:
@@ -179,17 +169,11 @@ class Frequency(Levels):
             f"{len(self.levels):,} levels by frequency, {n_own} of them with a feature of their own: {listed}"
         )
 
-    def onnx(self, graph: Graph, cell_of: Callable[[str], str]) -> str:
-        text = cell_of(self.name)
-        levels = graph.constant(np.array([self.levels], dtype=object))
-        hot = graph.add("Cast", graph.add("Equal", text, levels), to=1)  # to float32
+    def _marked_in_onnx(self, graph: Graph, hot: str) -> str:
         features = np.zeros((len(self.levels), self.width), dtype=np.float32)
         features[:, 0] = self._frequencies
         features[np.arange(self.width - 1), np.arange(1, self.width)] = 1.0
-        known = graph.add("MatMul", hot, graph.constant(features))
-        missing = graph.constant(np.array([self.fill], dtype=np.float32))
-        empty = graph.constant(np.array([""], dtype=object))
-        return graph.add("Where", graph.add("Equal", text, empty), missing, known)
+        return graph.add("MatMul", hot, graph.constant(features))
 
     def is_valid(self) -> bool:
         numbers = isinstance(self.shares, tuple) and all(type(share) in (int, float) for share in self.shares)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -15,20 +17,29 @@ from dplan.columns.frames import attempted, check_values
 from dplan.columns.records import LIMIT, Counts
 from dplan.exceptions import CellError
 
-__all__ = ["Layout"]
+__all__ = ["Layout", "slices_of"]
 
 _BLOCK = 1 << 15  # cells scaled at a time, to stay in the processor's cache
+
+
+def slices_of(columns: Sequence[Column]) -> list[slice]:
+    """Return where the features of each column are in a row.
+
+    Examples
+    --------
+    >>> slices_of([Column(fill=(0.5,)), Column(fill=(0.2, 0.8))])
+    [slice(0, 1, None), slice(1, 3, None)]
+    """
+    ends = accumulate(column.width for column in columns)
+    return [slice(end - column.width, end) for column, end in zip(columns, ends, strict=True)]
 
 
 class Layout:
     """Where the features of columns are, and how numbers are scaled: all those of a row in one kernel."""
 
     def __init__(self, columns: list[Column]) -> None:
-        ends = np.cumsum([column.width for column in columns])
-        self.columns, self.width = columns, int(ends[-1])
-        self._own = [
-            slice(int(end) - column.width, int(end)) for column, end in zip(columns, ends, strict=True)
-        ]
+        self._own = slices_of(columns)
+        self.columns, self.width = columns, self._own[-1].stop
         scalings = {
             j: scaling for j, column in enumerate(columns) if (scaling := column.scaling()) is not None
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dplan.arrays import highest_first
 from dplan.columns.column import TEXTS, Bins, Column
 from dplan.columns.formatting import LONGEST_VALUE, format_value
-from dplan.columns.records import Condition, Features, Histogram
+from dplan.columns.records import Condition, Counts, Features, Graph, Histogram
 
 __all__ = ["Levels", "read_part"]
 
@@ -53,6 +53,21 @@ class Levels(Column):
     def format(self, found: Any) -> str:
         return format_value(found, LONGEST_VALUE)
 
+    def write(self, values: Mapping[str, Any], out: NDArray[np.float32]) -> Counts:
+        texts = values[self.name].cast(pl.String)
+        codes = texts.cast(pl.Enum(self.levels), strict=False).to_physical()
+        known = np.flatnonzero(codes.is_not_null().to_numpy())
+        out[:] = 0.0
+        self._mark(out, known, codes.drop_nulls().to_numpy())
+        n_missing = texts.null_count()
+        if n_missing:
+            out[texts.is_null().to_numpy()] = np.array(self.fill, dtype=np.float32)
+        return Counts(n_missing, len(texts) - len(known) - n_missing)
+
+    def _mark(self, out: NDArray[np.float32], rows: NDArray[np.int64], levels: NDArray[np.integer]) -> None:
+        """Write the features of rows that have one of the levels, given its place."""
+        out[rows, levels] = 1.0
+
     def conditions(self, found: Any, own: Features, background: Features, known: Features) -> list[Condition]:
         if not own.any():  # unseen
             return []
@@ -89,6 +104,20 @@ class Levels(Column):
         counts = series.drop_nulls().cast(pl.String).value_counts(sort=True)
         listed = ", ".join(format_value(text) for text in counts[counts.columns[0]].head(3).to_list())
         return listed + (f" and {counts.height - 3:,} more" if counts.height > 3 else "")
+
+    def onnx(self, graph: Graph, cell_of: Callable[[str], str]) -> str:
+        text = cell_of(self.name)
+        levels = graph.constant(np.array([self.levels], dtype=object))
+        known = self._marked_in_onnx(
+            graph, graph.add("Cast", graph.add("Equal", text, levels), to=1)
+        )  # float32
+        missing = graph.constant(np.array([self.fill], dtype=np.float32))
+        empty = graph.constant(np.array([""], dtype=object))
+        return graph.add("Where", graph.add("Equal", text, empty), missing, known)
+
+    def _marked_in_onnx(self, graph: Graph, hot: str) -> str:
+        """Add what `_mark` does, given a one for the level and zeros for the others."""
+        return hot
 
     def schema(self) -> dict[str, Any]:
         return {**super().schema(), "examples": list(self.levels[:3])}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ from dplan.columns.formatting import format_share, format_value
 from dplan.columns.frequencies import Frequency
 from dplan.columns.levels import Levels, read_part
 from dplan.columns.numerals import body_of, code_with_leading_zero, units
-from dplan.columns.records import Counts, Features, Graph, Hints, Training, Typical
+from dplan.columns.records import Features, Hints, Training, Typical
 from dplan.columns.unused import MIN_ROWS, Unused
 from dplan.text import shown, visible
 
@@ -119,17 +119,6 @@ class Category(Levels):
         """
         return [f"{self.name}={level}" for level in self.levels]
 
-    def write(self, values: Mapping[str, Any], out: NDArray[np.float32]) -> Counts:
-        texts = values[self.name].cast(pl.String)
-        codes = texts.cast(pl.Enum(self.levels), strict=False).to_physical()
-        known = codes.is_not_null().to_numpy()
-        out[:] = 0.0
-        out[np.flatnonzero(known), codes.drop_nulls().to_numpy()] = 1.0
-        n_missing = texts.null_count()
-        if n_missing:
-            out[texts.is_null().to_numpy()] = np.array(self.fill, dtype=np.float32)
-        return Counts(n_missing, len(texts) - int(known.sum()) - n_missing)
-
     def restored(self, own: Features) -> str:
         return visible(self.levels[int(own.argmax())], 80) if own.max() == 1 else "missing or rare"
 
@@ -164,14 +153,6 @@ class Category(Levels):
 
     def summary(self) -> str:
         return f"{self.width} levels: {', '.join(self.levels[:8])}" + (", …" if self.width > 8 else "")
-
-    def onnx(self, graph: Graph, cell_of: Callable[[str], str]) -> str:
-        text = cell_of(self.name)
-        levels = graph.constant(np.array([self.levels], dtype=object))
-        hot = graph.add("Cast", graph.add("Equal", text, levels), to=1)  # to float32
-        shares = graph.constant(np.array([self.fill], dtype=np.float32))
-        empty = graph.constant(np.array([""], dtype=object))
-        return graph.add("Where", graph.add("Equal", text, empty), shares, hot)
 
     @classmethod
     def stores(cls, meaning: Mapping[str, Any] | None) -> bool:

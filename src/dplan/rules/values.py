@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from dplan.columns import values_of
 from dplan.columns.column import TEXTS, Column
 from dplan.rules.rule import TYPES
-from dplan.tables.interface import values_of
 from dplan.text import shown
 
 __all__ = ["comparable", "rule_type", "rule_values"]

@@ -172,9 +172,7 @@ def write_queue(queue: Queue, output: Output) -> None:
     with atomic_write(path) as temporary:
         if kind == "excel":
             if queue.model is not None:
-                rows = as_read(
-                    rows, queue.model.columns, queue.model.preparation.columns_, queue.model.missing
-                )
+                rows = as_read(rows, queue.model.columns, queue.model)
             offered = {rows.columns[0]: queue.choices} if rows.width else {}
             write_workbook(rows, temporary, sheet="Review", choices=offered)
         else:

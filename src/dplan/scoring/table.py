@@ -206,9 +206,7 @@ def score_table(
                     rows = pl.concat([_highest_first(rows.filter(alert)), rows.filter(~alert)])
                 rows = rows.with_columns(**added).select(columns)
                 if output_format == "excel":
-                    model = scorer.model
-                    table_columns = model.preparation.columns_
-                    rows = as_read(rows.collect(), scorer.keep, table_columns, model.missing).lazy()
+                    rows = as_read(rows.collect(), scorer.keep, scorer.model).lazy()
                 _write_output(rows, output, conventions, folder)
     n_rows, resumed = sum(part.scored for part in every), sum(part.resumed for part in every)
     differences = reduce(add, (part.report for part in every), TransformReport(0, {}, {})).differences()

@@ -26,7 +26,7 @@ from dplan.serving.metrics import DISCONNECTED, Metrics, RequestLog, log
 from dplan.serving.models import Limits, Models, QueueFullError, Served
 from dplan.serving.protocols import error_response, json_response
 from dplan.serving.rows import JsonTable, RequestRows, TooManyRowsError
-from dplan.serving.scoring import INVALID, Scored, explain, score
+from dplan.serving.scoring import INVALID, Answer, explain, score
 from dplan.web import Bearer, Guard, receive_body
 
 __all__ = ["Service"]
@@ -219,7 +219,7 @@ class Service:
         self,
         request: Request,
         read: Callable[[Any], JsonTable],
-        response: Callable[[Served, Scored], dict[str, Any]],
+        response: Callable[[Served, Answer], dict[str, Any]],
         *,
         explained: bool = False,
         csv: bool = True,
@@ -262,7 +262,7 @@ class Service:
 
     async def _large(
         self, served: Served, body: bytes, rows_of: Callable[[bytes], RequestRows], explained: bool
-    ) -> Scored:
+    ) -> Answer:
         """Parse and score a request in one of the threads for large ones."""
         if self._bytes_waiting and self._bytes_waiting + len(body) > _WAITING * self.limits.body:
             raise QueueFullError
@@ -279,7 +279,7 @@ class Service:
         self._metrics.scored(served.name, [found])
         return found
 
-    async def _explain(self, served: Served, rows: RequestRows) -> Scored:
+    async def _explain(self, served: Served, rows: RequestRows) -> Answer:
         """Explain rows in a thread of their own, because that takes long; scoring goes on."""
         if rows.height > self.limits.explained:
             raise TooManyRowsError(

@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dplan.serving.models import Results, Served
-from dplan.serving.scoring import Scored
+from dplan.serving.scoring import Answer
 
 __all__ = ["DISCONNECTED", "Metrics", "RequestLog", "RequestNote", "log"]
 
@@ -69,7 +69,7 @@ class Metrics:
 
     def scored(self, model: str, results: Results) -> None:
         """Count the rows of requests that were scored together."""
-        found = [result for result in results if isinstance(result, Scored)]
+        found = [result for result in results if isinstance(result, Answer)]
         if not found:
             return
         percentiles = np.concatenate([result.percentile for result in found])

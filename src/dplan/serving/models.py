@@ -17,7 +17,7 @@ from dplan.persistence.atomic import file_state
 from dplan.persistence.model_file import read_bytes
 from dplan.rules.file import RuleFile
 from dplan.serving.rows import RequestReader, RequestRows
-from dplan.serving.scoring import Scored, score
+from dplan.serving.scoring import Answer, score
 from dplan.tables.model import TableModel
 from dplan.text import one_line, printable
 
@@ -26,7 +26,7 @@ __all__ = ["Batcher", "Limits", "ModelEvent", "Models", "QueueFullError", "Resul
 _WARM_UP = 64  # rows: compiles kernels, or loads them from the cache
 _BATCH_ROWS = 10_000
 
-Results = Sequence[Scored | Exception]
+Results = Sequence[Answer | Exception]
 
 
 class QueueFullError(Exception):
@@ -81,14 +81,14 @@ class Batcher:
         self.reader = reader
         self.rows_waiting = 0
         self._pool, self._max_waiting, self._observe = pool, max_waiting, observe
-        self._waiting: deque[tuple[RequestRows, asyncio.Future[Scored]]] = deque()
+        self._waiting: deque[tuple[RequestRows, asyncio.Future[Answer]]] = deque()
         self._running: asyncio.Task[None] | None = None
 
-    async def score(self, rows: RequestRows) -> Scored:
+    async def score(self, rows: RequestRows) -> Answer:
         """Score rows, together with others that wait; raise QueueFullError if too many do."""
         if self._waiting and self.rows_waiting + rows.height > self._max_waiting:
             raise QueueFullError
-        future: asyncio.Future[Scored] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append((rows, future))
         self.rows_waiting += rows.height
         if self._running is None:

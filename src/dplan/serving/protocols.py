@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from dplan.serving.models import Served
 from dplan.serving.rows import JsonTable
-from dplan.serving.scoring import Scored
+from dplan.serving.scoring import Answer
 from dplan.text import shown
 
 __all__ = [
@@ -95,7 +95,7 @@ def outputs_of(served: Served) -> dict[str, str]:
     return _OUTPUTS | ({"novelty": "FP64"} if served.batcher.reader.scorer.novelty else {})
 
 
-def as_scores(served: Served, found: Scored) -> dict[str, Any]:
+def as_scores(served: Served, found: Answer) -> dict[str, Any]:
     """Return the response of /score and /explain."""
     result: dict[str, Any] = {
         "model": served.name,
@@ -140,7 +140,7 @@ def _columns(names: list[Any], data: list[Any]) -> dict[str, Any]:
     return {name: list(column) for name, column in zip(names, values, strict=True)}
 
 
-def as_invocation(served: Served, found: Scored) -> dict[str, Any]:
+def as_invocation(served: Served, found: Answer) -> dict[str, Any]:
     """Return the response of /invocations: one record per row, as MLflow's own server does."""
     names = outputs_of(served)
     columns = [getattr(found, name).tolist() for name in names]
@@ -173,7 +173,7 @@ class Tensors:
             raise MalformedError('"id" must be a string')
         self._outputs = {name: available[name] for name in _wanted(body.get("outputs"), available)}
 
-    def response(self, served: Served, found: Scored) -> dict[str, Any]:
+    def response(self, served: Served, found: Answer) -> dict[str, Any]:
         """Return the response: one tensor per output that was asked for."""
         outputs = [
             {

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dplan.arrays import Float32s
 from dplan.columns.column import Column
+from dplan.columns.layout import slices_of
 from dplan.columns.unused import MIN_ROWS
 from dplan.text import shown
 
@@ -38,9 +39,7 @@ def redundant(columns: Sequence[Column], X: Float32s) -> dict[str, str]:
     found: dict[str, str] = {}
     seen: dict[tuple[float, ...], list[tuple[str, slice]]] = {}
     sums = X.sum(axis=0, dtype=np.float64)
-    ends = np.cumsum([column.width for column in columns])
-    for column, end in zip(columns, ends.tolist(), strict=True):
-        own = slice(end - column.width, end)
+    for column, own in zip(columns, slices_of(columns), strict=True):
         if column.name in needed or not column.width:
             continue
         if column.is_constant:
@@ -61,10 +60,8 @@ def warn_of_leaks(
     known, others = y > 0, y <= 0
     if known.sum() < _MIN_KNOWN or not others.any():
         return
-    ends = np.cumsum([column.width for column in columns])
-    for column, end in zip(columns, ends.tolist(), strict=True):
-        own = X[:, end - column.width : end]
-        marked = _marked(own, known, others, has_levels=column.has_levels)
+    for column, own in zip(columns, slices_of(columns), strict=True):
+        marked = _marked(X[:, own], known, others, has_levels=column.has_levels)
         filled = features[column.name].is_not_null().to_numpy()
         if not _separates(marked, known, others) and _separates(filled, known, others):
             marked = filled

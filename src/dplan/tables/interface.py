@@ -12,8 +12,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from dplan.arrays import Float32s
-from dplan.columns import read
-from dplan.columns.column import Column
+from dplan.columns import values_of
 from dplan.columns.deciding import understand
 from dplan.columns.frames import as_frame, check_not_forked, for_each_column, is_frame, tidied
 from dplan.detectors._rows import percentiles
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from dplan.kinds.finding import Kinds
     from dplan.notebook.alerts import Alerts
 
-__all__ = ["ScoresTables", "ShownInNotebooks", "values_of"]
+__all__ = ["ScoresTables", "ShownInNotebooks"]
 
 
 class ScoresTables:
@@ -314,9 +313,3 @@ def _tidied(frame: pl.DataFrame, model: Any) -> pl.DataFrame:
             series = tidied(series, [word for word in model.missing if word not in levels])
         found.append(series)
     return pl.DataFrame(found)
-
-
-def values_of(column: Column, series: pl.Series, missing: tuple[str, ...]) -> pl.Series:
-    """Return the values of a column of new rows, read as in training."""
-    values = read(column, series, missing)
-    return column.settled(values, (), distinct=False)[1].alias(series.name)

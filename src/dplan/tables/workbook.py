@@ -7,13 +7,15 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from dplan.columns import read
-from dplan.columns.column import Column
+from dplan.columns import values_of
 from dplan.exceptions import needs
+
+if TYPE_CHECKING:
+    from dplan.tables.model import TableModel
 
 __all__ = ["as_read", "check_workbooks", "write_workbook"]
 
@@ -36,27 +38,27 @@ def check_workbooks() -> None:
         raise needs("writing Excel files", "xlsxwriter") from error
 
 
-def as_read(
-    rows: pl.DataFrame, names: Collection[str], columns: Sequence[Column], missing: Sequence[str]
-) -> pl.DataFrame:
+def as_read(rows: pl.DataFrame, names: Collection[str], model: TableModel) -> pl.DataFrame:
     """Return rows with the text of some columns as the numbers and dates that a model reads there.
 
     A column with a text that is neither stays text.
 
     Examples
     --------
-    >>> from dplan.columns.numbers import Number
-    >>> rows = pl.DataFrame({"id": ["007"], "paid": ["1.234,50 €"]})
-    >>> as_read(rows, rows.columns, [Number(name="paid", decimal=",", thousands=".", unit="€")], []).rows()
+    >>> from dplan import IForest
+    >>> from dplan.tables import fit_table, from_table
+    >>> table = pl.DataFrame({"paid": ["1.200,50 €", "3.100 €", "2,10 €"] * 40, "fraud": [0, 0, 0, 0, 1, 0] * 20})
+    >>> model = fit_table(from_table(table, label="fraud"), IForest(random_state=0), estimate=False)
+    >>> as_read(pl.DataFrame({"id": ["007"], "paid": ["1.234,50 €"]}), ["id", "paid"], model).rows()
     [('007', 1234.5)]
     """
+    columns = model.preparation.columns_
     shown = {column.name: column for column in columns if column.is_as_shown and column.name in names}
     found = {}
     for name in set(shown) & set(rows.columns):
         if rows[name].dtype == pl.String:
             with suppress(ValueError):
-                values = read(shown[name], rows[name], missing)
-                found[name] = shown[name].settled(values, (), distinct=False)[1]
+                found[name] = values_of(shown[name], rows[name], model.missing)
     return rows.with_columns(**found)
 
 
