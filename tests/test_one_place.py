@@ -35,10 +35,28 @@ IDEAS = {
     ),
     "what identifies a row": Idea(("tables.row_keys",), r"\bblake2b\b"),
     "the scores of a model": Idea(("tables.model",), r"\.detector\.anomaly_score\("),
-    "which scores are alerts": Idea(("tables.model",), r"[<>]=? \(?[\w.]*threshold\b"),
-    "the order of rows": Idea(("arrays",), r"argsort\(-"),
+    "which scores are alerts": Idea(
+        ("tables.model",), r"[<>]=? [-(]*[\w.]*(threshold|offset_)\b", ("tables.estimating",)
+    ),
+    "which alerts can be asked for": Idea(
+        ("scoring.alerts",), r"'budget and threshold cannot", ("kinds", "notebook.alerts")
+    ),
+    "the order of rows": Idea(("arrays",), r"argsort\(-|argsort\(.*\)\[::-1\]", ("plot.style",)),
     "how a table is read": Idea(("tables", "cli._options"), r"\b(encoding|sheet|sql): "),
-    "what types of columns are called": Idea(("columns",), r"'(category|duration|filled)'"),
+    "text that means a missing value": Idea(
+        ("tables", "columns", "rules.values", "cli._options"), r"\bmissing: (tuple|Sequence)\["
+    ),
+    "what the words of labels mean": Idea(
+        ("tables", "review", "datasets"), r"'(normal|unlabelled|unsure)'", ("cli.example", "plot.reviews")
+    ),
+    "what types of columns are called": Idea(
+        ("columns",), r"'(category|duration|filled|frequency|country|domain)'"
+    ),
+    "where the features of a column are": Idea(("columns.layout",), r"(cumsum|accumulate)\(.*\.width\b"),
+    "what rows are by their bytes": Idea(
+        ("tables.row_keys", "tables.review_queue", "tables.csv_syntax", "persistence", "scoring.parts"),
+        r"\btobytes\b",
+    ),
     "whether a file has changed": Idea(("persistence.atomic",), r"\bst_mtime_ns\b"),
 }
 
