@@ -1,6 +1,7 @@
 """Chunks are scored in threads, and Ctrl-C reaches the main thread alone."""
 
 import _thread
+import signal
 import threading
 import time
 
@@ -34,9 +35,13 @@ def test_ctrl_c_does_not_wait_for_chunks_under_way():
         submitted.wait()
         _thread.interrupt_main()
 
-    threading.Thread(target=interrupt).start()
-    with pytest.raises(KeyboardInterrupt), in_threads("model", 2) as run:
-        list(run(an_hour, jobs()))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # which is ignored in the background
+    try:
+        threading.Thread(target=interrupt).start()
+        with pytest.raises(KeyboardInterrupt), in_threads("model", 2) as run:
+            list(run(an_hour, jobs()))
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert ended == ["model", "model"]
 
 
