@@ -15,7 +15,7 @@ from dplan.cli.main import main
 from dplan.exceptions import CellError
 from dplan.tables import TablePreparer, fit_table, from_table
 from dplan.tables.label_columns import combined, labels_in, labels_of
-from dplan.tables.labels import LabelReader
+from dplan.tables.labels import Judged, LabelReader, read
 from dplan.tables.summary import Summary
 from dplan.tables.words import (
     Words,
@@ -79,6 +79,7 @@ def labels(values, **options):
         (["1", "2"], {"anomaly": [1.0]}, [1, 0], ("1",)),
         ([0, 1, -1, None], {}, [0, 1, -1, 0], ("1",)),
         (["0", "1", "-1"], {}, [0, 1, -1], ("1",)),
+        (["0", "1", " ", "", None], {}, [0, 1, 0, 0, 0], ("1",)),
         (["fraud", "ok", None, ""], {"anomaly": ["fraud"], "normal": ["ok"]}, [1, -1, 0, 0], ("fraud",)),
         (["fraud", "Fraud ", "FRAUD", "OK"], {"anomaly": ["fraud"]}, [1, 1, 1, 0], ("fraud",)),
         (["ok", "fraud"], {"anomaly": ["Fraud"]}, [0, 1], ("Fraud",)),
@@ -224,6 +225,12 @@ def test_values_are_words_as_people_wrote_them():
     ]  # fmt: skip
 
 
+def test_rows_with_verdicts_are_identified_unless_it_is_said_that_they_are_not():
+    assert Judged(
+        np.ones((1, 1), dtype=np.float32), np.ones(1, dtype=int), ("unlabelled", "a"), ["p1"]
+    ).identified
+
+
 def test_long_lists_of_words_are_cut():
     assert listed([]) == "only missing values"
     assert listed({"a": 1, "b": 1200}) == "'a' (1 row), 'b' (1,200 rows)"
@@ -280,6 +287,22 @@ def test_a_label_column_is_read_in_pieces():
         r"'anomaly', 'normal'\. Say what they mean with --anomaly",
     ):
         reader.check()
+
+
+@pytest.mark.parametrize(
+    ("values", "y", "classes"),
+    [
+        ([2, -1, 0], [1, -1, 0], ("2",)),
+        (["2", " -1", "", None], [1, -1, 0, 0], ("2",)),
+        (["True", "false ", None], [1, 0, 0], ("1",)),
+        (["2", "normal", "unsure", None], [2, -1, 0, 0], ("1", "2")),
+        (["anomaly", "7", "0"], [4, 3, 0], ("1", "2", "7", "anomaly")),
+    ],
+)
+def test_a_model_that_was_trained_with_numbers_reads_words_too(values, y, classes):
+    words = words_of(trained({"1": 4, "2": 4}))
+    found = read(pl.Series("l", values), words, partial=True)
+    assert (found.y.tolist(), found.classes[1:]) == (y, classes)
 
 
 @pytest.mark.parametrize(

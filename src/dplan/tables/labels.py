@@ -282,20 +282,22 @@ def without_words(labels: pl.Series) -> pl.Series:
 
 def _are_numbers(labels: pl.Series) -> bool:
     labels = without_words(labels)
-    if labels.dtype != pl.String:
-        return True
+    return labels.dtype != pl.String or _parsed(labels) is not None
+
+
+def _parsed(labels: pl.Series) -> pl.Series | None:
+    """Return texts as numbers, false and true as 0 and 1, blank ones as missing; None if another one is no number."""
     texts = labels.str.strip_chars().str.to_lowercase().replace({"false": "0", "true": "1", "": None})
-    return texts.cast(pl.Float64, strict=False).null_count() == texts.null_count()
+    numbers = texts.cast(pl.Float64, strict=False)
+    return numbers if numbers.null_count() == texts.null_count() else None
 
 
 def numbered(labels: pl.Series) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Read a label column of -1, 0 and class numbers, or of false and true."""
     if labels.dtype == pl.Boolean or labels.dtype == pl.Null:
         labels = labels.cast(pl.Int64)
-    if labels.dtype == pl.String:
-        lower = labels.str.strip_chars().str.to_lowercase().replace({"false": "0", "true": "1"})
-        parsed = lower.cast(pl.Float64, strict=False)
-        labels = parsed if parsed.null_count() == labels.null_count() else labels
+    if labels.dtype == pl.String and (parsed := _parsed(labels)) is not None:
+        labels = parsed
     if not labels.dtype.is_numeric():
         found = dict(as_texts(labels).drop_nulls().value_counts(sort=True).rows())
         raise ValueError(
