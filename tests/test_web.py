@@ -247,3 +247,41 @@ def test_a_server_listens_before_it_answers(host, shown):
             pass
         with pytest.raises(OSError, match=rf"cannot listen on {host}:{port}: \w"):
             listen(host, port)
+
+
+def test_a_link_for_reading_changes_nothing():
+    guard = guarded(Cookie("secret", "d", "look"))
+    own = {"host": "localhost:8000", "content_type": "application/json"}
+    for token in ("secret", "look"):
+        status, headers, _ = answer(guard, scope(query=f"token={token}", **own))
+        assert (status, headers["set-cookie"].partition(";")[0]) == (303, f"d-8000={token}")
+        for method in ("GET", "HEAD", "POST", "PUT"):
+            given = scope(method, cookie=f"d-8000={token}", **own)
+            found, _, text = answer(guard, given)
+            assert given["reading"] == (token == "look")
+            if token == "look" and method in ("POST", "PUT"):
+                assert (found, text) == (403, "This link is for reading only; nothing was changed.")
+            else:
+                assert (found, text) == (200, "inside")
+    plain = guarded(Cookie("secret", "d"))
+    given = scope(cookie="d-8000=secret", **own)
+    assert answer(plain, given)[0] == 200
+    assert given["reading"] is False
+    assert [answer(plain, scope(query=query, **own))[0] for query in ("", "token=", "ticket=")] == [403] * 3
+
+
+def test_a_ticket_opens_the_page_once():
+    cookie = Cookie("secret", "d", "look")
+    guard, tickets = guarded(cookie), [cookie.ticket(), cookie.ticket()]
+    own = {"host": "localhost:8000"}
+    assert len({*tickets, "secret", "look"}) == 4
+    assert min(map(len, tickets)) >= 20
+    for ticket in tickets:
+        status, headers, _ = answer(guard, scope(query=f"ticket={ticket}", **own))
+        assert (status, headers["set-cookie"].partition(";")[0]) == (303, "d-8000=secret")
+        status, _, text = answer(guard, scope(query=f"ticket={ticket}", **own))
+        assert (status, text) == (
+            403,
+            "This link works once. Run the cell of the notebook again for a new one.",
+        )
+        assert answer(guard, scope(query=f"ticket={ticket}", cookie="d-8000=secret", **own))[0] == 200
