@@ -54,6 +54,15 @@ def test_a_number_lies_where_its_value_is(parts):
     assert found["typical"][1] < 0.05
 
 
+@pytest.mark.parametrize(("low", "high"), [(-2, 15), (-425_000, 3_995_000)])
+def test_zero_between_other_numbers_is_zero(low, high):
+    table = pl.DataFrame({"floor": [low, high, *[0] * 50]})
+    preparer = TablePreparer().fit(table)
+    features = preparer.transform(table)
+    (column,) = preparer.columns_
+    assert column.restored(features[2]) == column.typical(features).text == "0"
+
+
 def test_text_and_flags_mark_their_own_level(parts):
     assert [bar[0] for bar in pictured(parts, "card", 199, missing=False)["bars"] if bar[2]] == ["b"]
     assert [bar[2] for bar in pictured(parts, "new", 0, missing=False)["bars"]] == [True, False]

@@ -126,6 +126,15 @@ def test_all_columns_of_similar_rows_can_be_seen(open_page):
     assert table["width"] <= box["width"] + 1
 
 
+def test_the_filter_is_in_sight_beside_the_first_row(open_page):
+    page = open_page(viewport={"width": 1280, "height": 720})
+    for key in "j" * 15 + "k" * 15:
+        press(page, key)
+    queue, found = page.locator("aside.queue").bounding_box(), page.locator("#filter").bounding_box()
+    assert page.locator("#queue li:first-child [aria-current=true]").count() == 1
+    assert found["y"] >= queue["y"]
+
+
 def test_rows_without_an_id_are_called_by_their_number(folder, tmp_path):
     table = pl.read_csv(folder / "june.csv").with_columns(payment=pl.lit(None, pl.String))
     table.write_csv(tmp_path / "june.csv")

@@ -133,9 +133,14 @@ def test_of_several_classes_the_one_that_has_the_value_is_named():
         found._reason(0, made_row(np.float32([0]), {0: 0})).text()
         == "`a` = 0: 100 % of known dos, 50 % of the rest"
     )
-    numbered = evidence(rest, [[0]] * 30, A, class_names=["1"])
-    assert numbered._reason(0, made_row(np.float32([0]), {0: 0})).text() == (
-        "`a` = 0: 100 % of known anomalies, 50 % of the rest"
+    for name in ("1", "anomaly"):
+        one = evidence(rest, [[0]] * 30, A, class_names=[name])
+        assert one._reason(0, made_row(np.float32([0]), {0: 0})).text() == (
+            "`a` = 0: 100 % of known anomalies, 50 % of the rest"
+        )
+    found = evidence(rest, known, A, class_names=["anomaly", "probe"], classes=[1] * 30 + [2] * 30)
+    assert found._reason(0, made_row(np.float32([0]), {0: 0})).text() == (
+        "`a` = 0: 100 % of known anomalies without a class, 50 % of the rest"
     )
 
 

@@ -120,9 +120,8 @@ class Measured(Column):
         '500–9500'
         """
         # Values of the table, not numbers between them.
-        ends = np.quantile(
-            self._observed(background)[:, 0].astype(np.float64), [0.05, 0.95], method="nearest"
-        )
+        observed = self._observed(background)[:, 0].astype(np.float64)
+        ends = np.quantile(observed, [0.05, 0.95], method="nearest")
         (low, first), (high, last) = (self._end(float(end)) for end in ends)
         factor, shift, span = self.scaling()
         text = "–".join(dict.fromkeys([first, last]))
@@ -183,7 +182,9 @@ class Measured(Column):
 
     def _end(self, prepared: float) -> tuple[float, str]:
         """Return the end of a range of prepared numbers in the units of the column, rounded, and as text."""
-        digits = format_number(float(self.scaling().invert(np.array(prepared)))).replace(",", "")
+        value = float(self.scaling().invert(np.array(prepared)))
+        exact = np.finfo(np.float32).eps * max(-self.minimum, self.maximum) if self.minimum < 0 else 0.0
+        digits = format_number(value if abs(value) > exact else 0.0).replace(",", "")
         return float(digits), digits
 
 

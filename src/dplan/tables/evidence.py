@@ -26,6 +26,7 @@ from dplan.columns.formatting import cell
 from dplan.columns.records import SAME, Condition, Typical
 from dplan.explain.explanation import Explanation
 from dplan.tables.reasons import CLOSE, Like, Reason, Why
+from dplan.tables.words import general_class
 
 __all__ = ["Evidence"]
 
@@ -215,11 +216,12 @@ class Evidence:
         """All known anomalies and, if there are several classes, those of each."""
         every = np.ones(len(self.known), dtype=bool)
         if len(self.class_names) == 1 and not self.class_names[0].isdigit():
-            return [(f"known {self.class_names[0]}", every)]
+            return [(_known(self.class_names[0]), every)]
         found = [("known anomalies", every)]
         if len(self.class_names) > 1:
             of_class = [(name, self.classes == k) for k, name in enumerate(self.class_names, start=1)]
-            found += [(f"known {name}", own) for name, own in of_class if own.sum() >= _MIN_CLASS_ROWS]
+            of_class = [(name, own) for name, own in of_class if own.sum() >= _MIN_CLASS_ROWS]
+            found += [(_known(name, " without a class"), own) for name, own in of_class]
         return found
 
     def _compared(self, condition: Condition) -> _Compared:
@@ -282,6 +284,11 @@ class _Likeness(NamedTuple):
     name: str
     same: NDArray[np.bool_]
     close: NDArray[np.bool_]
+
+
+def _known(name: str, no_class: str = "") -> str:
+    """Return what the known anomalies of a class are called."""
+    return f"known anomalies{no_class}" if name == general_class(()) else f"known {name}"
 
 
 def _lift(known: Any, rest: Any) -> Any:
