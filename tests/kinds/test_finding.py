@@ -243,9 +243,9 @@ def test_a_kind_without_the_name_of_a_class_says_how_many_of_its_alerts_resemble
     monkeypatch.setattr(finding, "likeness", lambda model, effects: {"heat": near})
     kinds = dplan.kinds(alarms_model(), alarms(), budget=n_alerts, n_kinds=3)
     assert {kind.about["class"] for kind in kinds.rules.kinds} == {None}
-    assert sum(kind.about["resembling"]["heat"] for kind in kinds.rules.kinds) == near.sum()
+    assert sum(group.resembling["heat"] for group in kinds.groups) == near.sum()
     for group in kinds.groups:
-        said = f" {group.kind.about['resembling']['heat']} of these alerts resemble known heat."
+        said = f" {group.resembling['heat']} of these alerts resemble known heat."
         assert group.kind.about["sentence"].endswith(said)
         assert said in kinds_page(kinds, model_name="m", table_name="t")
 

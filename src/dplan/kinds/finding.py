@@ -49,6 +49,8 @@ class Group:
         Its alerts, the most typical first.
     columns : list of int
         The columns of the model, by their mean effect on the scores of these alerts, largest first.
+    resembling : dict of int
+        How many of its alerts resemble the known anomalies of each class.
 
     Examples
     --------
@@ -63,6 +65,7 @@ class Group:
     kind: Kind
     alerts: Scored
     columns: list[int]
+    resembling: dict[str, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,12 +237,11 @@ def _described(
             "alerts": n_alerts,
             "measured": measured,
             "columns": columns,
-            "resembling": resembling,
             "sentence": sentence(name, n_alerts, rule, measured, columns, resembling, about=share > 1),
             "typical_rows": _typical(model, alerts[own[:_TYPICAL]], rule, order[k]),
             "muted": None,
         }
-        groups_found.append(Group(Kind(name, rule, about), alerts[own], order[k].tolist()))
+        groups_found.append(Group(Kind(name, rule, about), alerts[own], order[k].tolist(), resembling))
     of_name = {column.name: column for column in model.preparation.columns_}
     meanings = {name: of_name[name].described() for name in used if not of_name[name].is_as_stored}
     return Kinds(table, groups_found, RuleFile(used, tuple(group.kind for group in groups_found), meanings))

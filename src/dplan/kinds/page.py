@@ -105,7 +105,7 @@ def rule_in_words(kind: Kind) -> Markup:
 def _about(group: Group, found: Kinds) -> Iterator[Block]:
     kind = group.kind
     n_alerts = kind.about["alerts"]
-    also = resemblance(kind.name, n_alerts, kind.about["resembling"], about=found.is_sampled)
+    also = resemblance(kind.name, n_alerts, group.resembling, about=found.is_sampled)
     yield Heading(f"{n_alerts:,} {'alerts' if n_alerts != 1 else 'alert'} {kind.name}")
     if kind.rule is None:
         words = without_rule(kind.about["columns"])

@@ -27,7 +27,6 @@ _ABOUT: dict[str, type | tuple[type, ...]] = {
     "class": str,
     "alerts": int,
     "columns": list,
-    "resembling": dict,
     "sentence": str,
     "measured": dict,
     "typical_rows": list,
@@ -211,10 +210,9 @@ def _kind(found: Any, number: int, types: Mapping[str, str]) -> Kind:
                 raise ValueError(f"{name} has the wrong type")
         if not all(isinstance(name, str) for name in about.get("columns") or ()):
             raise ValueError("columns is a list of texts")
-        for key in ("measured", "resembling"):
-            for name, value in (about.get(key) or {}).items():
-                if type(value) not in (int, float):
-                    raise ValueError(f"{key}: {shown(name)} is not a number")
+        for name, value in (about.get("measured") or {}).items():
+            if type(value) not in (int, float):
+                raise ValueError(f"measured: {shown(name)} is not a number")
         _check_muted(about.get("muted"))
         rule = None if found["rule"] is None else Rule.from_json(found["rule"], types)
         if about.pop("id", None) not in (None, None if rule is None else rule.id):
