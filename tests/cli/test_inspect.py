@@ -166,7 +166,7 @@ def test_all_problems_are_listed_at_once_with_what_solves_them(tmp_path):
     solved = ["--missing", "four", "--missing", "six", "--text", "day", "--label", "fault", "--id", "id"]
     done = run("inspect", path, *solved)
     assert done.exit_code == 0
-    assert "Labels: 1 1, 19 unlabelled." in done.output
+    assert "Labels: 1 anomaly, 19 unlabelled." in done.output
     fitted = run("fit", path, *solved, "-o", tmp_path / "m.dplan", "--no-estimate", "--detector", "IForest")
     assert fitted.exit_code == 0, fitted.output
 
@@ -205,7 +205,7 @@ def test_python_has_it_too(tmp_path, source):
     assert len(found.problems) == 2
     assert found.columns["column"].to_list() == ["kg", "day", "town"]
     assert found.columns["understood as"].to_list() == ["number", "date, year first", "category"]
-    assert found.labels == "1 1, 19 unlabelled"
+    assert found.labels == "1 anomaly, 19 unlabelled"
     assert "These would stop a fit:" in str(found)
     assert found.table["kg"].null_count() == 2
 

@@ -330,3 +330,14 @@ def test_a_person_is_offered_her_own_words():
     data = from_table(table, label="verdict", anomaly=["fraud"], normal=["ok"])
     queue = queue_file(fit_table(data, LogisticBaseline()), table.head(5), rows=2)
     assert queue.choices == ("fraud", "ok", "unsure")
+
+
+@pytest.mark.parametrize("words", [["nein", "ja"], [0, 1]])
+def test_the_only_class_without_a_name_is_called_anomaly(words, tmp_path):
+    table = pl.DataFrame({"amount": [*range(50), 900, 950, 960], "bad": [words[0]] * 50 + [words[1]] * 3})
+    model = fit_table(from_table(table, label="bad"), LogisticBaseline(), estimate=False)
+    queue = queue_file(model, table.head(50), rows=2)
+    assert queue.choices == ("anomaly", "normal", "unsure")
+    filled = queue.rows.drop("reasons").with_columns(pl.Series("bad", ["anomaly", "normal"]))
+    filled.write_csv(tmp_path / "queue.csv")
+    assert sorted(read_queue(model, tmp_path / "queue.csv").y.tolist()) == [-1, 1]

@@ -55,7 +55,7 @@ class Queue:
     >>> model = fit_table(from_table(table, label="fraud"), dplan.LogisticBaseline())
     >>> queue = dplan.scoring.queue_file(model, pl.DataFrame({"amount": [10, 920, 11]}), rows=1)
     >>> queue.rows["amount"].to_list(), queue.n_read, queue.choices
-    ([920], 3, ('1', 'normal', 'unsure'))
+    ([920], 3, ('anomaly', 'normal', 'unsure'))
     """
 
     rows: pl.DataFrame

@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 _SHOWN = 10  # values listed in a message
+_ONLY = ["1"]  # the class of labels that are 0 and 1, or yes and no
 
 _BUILT_IN = {
     **dict.fromkeys(("anomaly", "1", "true"), "anomaly"),
@@ -55,12 +56,15 @@ _CODES = {"normal": -1, "unlabelled": 0, "unsure": 0}
 def answers(classes: Sequence[str], normal: Sequence[str] = ()) -> list[str]:
     """Return what to offer a person who is asked about a row: the classes, her own word for normal, and "unsure".
 
+    The only class of labels that are 0 and 1, or yes and no, is "anomaly".
+
     Examples
     --------
     >>> answers(["fraud", "typing error"], ["ok", "fine"]), answers([])
     (['fraud', 'typing error', 'ok', 'unsure'], ['anomaly', 'normal', 'unsure'])
     """
-    return [*(classes or ["anomaly"]), *(normal or ["normal"])[:1], "unsure"]
+    named = ["anomaly"] if list(classes) in ([], _ONLY) else classes
+    return [*named, *(normal or ["normal"])[:1], "unsure"]
 
 
 @dataclass(frozen=True)
@@ -272,10 +276,16 @@ def described(labels: Mapping[str, int], n_checked: int) -> str:
     --------
     >>> described({"unlabelled": 5254, "fraud": 36}, 210)
     '36 fraud, 210 checked normal, 5,254 unlabelled'
+    >>> described({"unlabelled": 9, "1": 1}, 0), described({"unlabelled": 9, "1": 3, "2": 5}, 0)
+    ('1 anomaly, 9 unlabelled', '3 of class 1, 5 of class 2, 9 unlabelled')
     """
     (unlabelled, n_unlabelled), *classes = labels.items()
-    parts = [*classes, *([("checked normal", n_checked)] if n_checked else []), (unlabelled, n_unlabelled)]
-    return ", ".join(f"{n:,} {name}" for name, n in parts)
+    if [name for name, _ in classes] == _ONLY:
+        parts = [f"{n:,} {'anomaly' if n == 1 else 'anomalies'}" for _, n in classes]
+    else:
+        parts = [f"{n:,} {f'of class {name}' if name.isdecimal() else name}" for name, n in classes]
+    parts += [f"{n_checked:,} checked normal"] if n_checked else []
+    return ", ".join([*parts, f"{n_unlabelled:,} {unlabelled}"])
 
 
 def as_texts(labels: pl.Series) -> pl.Series:
