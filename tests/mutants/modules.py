@@ -6,8 +6,11 @@ PROJECT = Path(__file__).parents[2]
 
 _COLUMNS = tuple(
     f"columns/test_{name}.py"
-    for name in ("cells", "dates", "frequencies", "understanding", "preparer", "pictures", "adding_a_type")
-)
+    for name in (
+        "conditions", "onnx_features", "cells", "dates", "frequencies", "pictures", "understanding", "preparer",
+        "adding_a_type",
+    )
+)  # fmt: skip
 _LIMITS = ("serving/test_promises.py", "serving/test_batching.py", "serving/test_models.py")
 
 # Doctests of the module itself run, too.
@@ -32,7 +35,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "serving/rows": ("serving/test_rows.py", "serving/test_promises.py"),
     "serving/server": ("serving/test_app.py", "serving/test_server.py"),
     **{
-        f"columns/{path.stem}": _COLUMNS
+        f"columns/{path.stem}": (*_COLUMNS, "tables/test_frames.py") if path.stem == "frames" else _COLUMNS
         for path in sorted((PROJECT / "src" / "dplan" / "columns").glob("[a-z]*.py"))
     },
 }

@@ -395,8 +395,11 @@ def test_labels_as_scikit_learn_writes_them_are_a_warning():
 
 def test_mostly_anomalies_are_a_warning():
     table = pl.DataFrame({"x": range(100), "verdict": ["ok"] * 40 + ["fraud"] * 60})
-    with pytest.warns(ManyAnomaliesWarning, match="'verdict' labels 60 of 100 rows .* expected to be rare"):
+    with pytest.warns(
+        ManyAnomaliesWarning, match="'verdict' labels 60 of 100 rows .* expected to be rare"
+    ) as found:
         from_table(table, "verdict", anomaly=["fraud"])
+    assert found[0].filename == __file__
     from_table(table, "verdict", anomaly=["ok"])
 
 
