@@ -224,6 +224,18 @@ REMARKS = {
     "nines": ([9999] * 5 + list(range(60)), "9999 occurs 5 times, and every other value is at most 59"),
     "zip": (list(range(10115, 10415, 5)), "the name says that these are codes; if so, pass --text zip"),
     "place": (["48.1, 11.5", "48.2, 11.6"] * 9, "two numbers in one cell, such as '48.1, 11.5'"),
+    "places": (
+        [f"{48 + i / 997:.4f}, {11 + i / 999:.4f}" for i in range(300)],
+        "two numbers in one cell, such as",
+    ),
+    "moments": (
+        [
+            ("2024-{1:02}-{2:02}", "{2}/{1}/2024")[i % 2].format(0, i % 12 + 1, 13 + i // 24)
+            for i in range(300)
+        ],
+        "dates in several formats, such as '2024-01-13' and '13/2/2024'",
+    ),
+    "files": ([f"IMG_{i:04}.jpg" for i in range(300)], ""),
     "colour": (["Red", "blue", "red"] * 9, "'Red' and 'red' differ in upper and lower case alone"),
     "day": (["2024-01-31", "31/01/2024"] * 9, "dates in several formats"),
     "date": (["2024-01-31", "1/6/2024", "8-Jan-2024", "20240112"] * 9, "such as '2024-01-31' and '1/6/2024'"),

@@ -109,6 +109,12 @@ def test_wrong_arguments_are_named():
         TableDetector(LogisticBaseline()).fit(table.with_columns(amount=pl.lit([1])), y)
     with pytest.raises(NotFittedError):
         TableDetector().predict(table)
+    fitted = TableDetector(LogisticBaseline()).fit(table, y)
+    for rows in (table.to_dicts()[0], table.to_dicts()[:2]):
+        with pytest.raises(
+            TypeError, match=r"rows as dictionaries; make a frame of them: polars\.DataFrame\(rows\)"
+        ):
+            fitted.predict(rows)
 
 
 def test_parameters_nest_and_clone():

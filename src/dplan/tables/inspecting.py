@@ -208,7 +208,7 @@ def _described(series: pl.Series, meanings: Mapping[str, Column]) -> tuple[Any, 
     if column.has_levels and not (learned := column.learn(series, Training(series.to_frame(), []))).is_used:
         column = learned  # too many different texts for levels, or none
     shown_as = column if column.is_used else usual()
-    remark = remark_on(series, getattr(column, "unit", "")) if column.is_used else ""
+    remark = remark_on(series, getattr(column, "unit", ""), used=column.is_used)
     return (
         series.name,
         column.understood(),

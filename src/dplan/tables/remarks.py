@@ -22,7 +22,7 @@ _PAIR = re.compile(r"[-+]?\d+\.\d+\s*[,; ]\s*[-+]?\d+\.\d+")
 _CODE_NAME = re.compile(r"(?:^|[^a-z])(?:zip|plz|post_?code|postal|zip_?code)", re.IGNORECASE)
 
 
-def remark_on(values: pl.Series, unit: str = "") -> str:
+def remark_on(values: pl.Series, unit: str = "", *, used: bool = True) -> str:
     """Return what may be wrong with a column that was read; empty if nothing is.
 
     Parameters
@@ -31,6 +31,8 @@ def remark_on(values: pl.Series, unit: str = "") -> str:
         Its values: numbers or text.
     unit : str
         What follows its numbers.
+    used : bool, default=True
+        Whether the column is used; otherwise, only what another way of writing would make usable is remarked on.
 
     Examples
     --------
@@ -42,10 +44,11 @@ def remark_on(values: pl.Series, unit: str = "") -> str:
     "dates in several formats, such as '2024-01-31' and '31/01/2024'; write all of them in one"
     """
     if values.dtype.is_numeric():
-        return _on_numbers(values, unit)
+        return _on_numbers(values, unit) if used else ""
     if values.dtype != pl.String:
         return ""
-    return _on_texts(values.drop_nulls().unique(maintain_order=True).head(_SAMPLE).to_list())
+    texts = values.drop_nulls().unique(maintain_order=True).head(_SAMPLE).to_list()
+    return _on_form(texts) or (_on_levels(texts) if used else "")
 
 
 def _on_numbers(values: pl.Series, unit: str) -> str:
@@ -74,12 +77,7 @@ def _on_numbers(values: pl.Series, unit: str) -> str:
     return ""
 
 
-def _on_texts(texts: list[str]) -> str:
-    folded: dict[str, str] = {}
-    for text in texts:
-        other = folded.setdefault(text.casefold(), text)
-        if other != text:
-            return f"{shown(other)} and {shown(text)} differ in upper and lower case alone, but are different levels"
+def _on_form(texts: list[str]) -> str:
     dates = {text: set(found) for text in texts if (found := orders([text]))}
     if len(dates) > _MOST * len(texts):
         for text, left in zip(dates, accumulate(dates.values(), set.intersection), strict=True):
@@ -90,6 +88,15 @@ def _on_texts(texts: list[str]) -> str:
                 )
     if texts and all(map(_PAIR.fullmatch, texts)):
         return f"two numbers in one cell, such as {shown(texts[0])}; make two columns of them"
+    return ""
+
+
+def _on_levels(texts: list[str]) -> str:
+    folded: dict[str, str] = {}
+    for text in texts:
+        other = folded.setdefault(text.casefold(), text)
+        if other != text:
+            return f"{shown(other)} and {shown(text)} differ in upper and lower case alone, but are different levels"
     made = next(filter(_MADE_A_DATE.fullmatch, texts), None)
     if made is not None and any(map(_RANGE.fullmatch, texts)):
         return f"{shown(made)} may have been a text such as '6-25' before a spreadsheet made a date of it"
