@@ -334,5 +334,5 @@ def _checked(labels: pl.Series, y: NDArray[np.int64], partial: bool) -> NDArray[
         )
     if not partial:
         advice = "Say which value marks anomalies (--anomaly=-1, in Python anomaly=[-1])"
-        warn_of_many_anomalies(y, f"label column {shown(labels.name)}", advice, stacklevel=4)
+        warn_of_many_anomalies(y, f"label column {shown(labels.name)}", advice, stacklevel=5)
     return y
