@@ -1,12 +1,16 @@
 """The one scorer: what it returns, what it leaves out, and what it does only once."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 
+from dplan import LogisticBaseline
 from dplan.arrays import highest_first
-from dplan.exceptions import CellError
-from dplan.scoring.scorer import AlertPolicy, Batch, Best, Cells, Scorer
+from dplan.exceptions import CellError, NonFiniteScoreError
+from dplan.scoring.scorer import AlertPolicy, Batch, Best, Cells, Scorer, loaded, together
+from dplan.tables import fit_table, from_table
 
 
 def with_mistakes(table):
@@ -131,3 +135,115 @@ def test_the_best_rows_of_batches_whose_columns_differ(model, table):
         best.add(scored, scored.score)
     assert best.scored.rows.tolist() == highest_first(model.score(table[:100]))[:10].tolist()
     assert best.scored.table["extra"].to_list() == [None if row < 50 else "x" for row in best.scored.rows]
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        (AlertPolicy(threshold=0.0, budget=5), "budget and threshold cannot be combined"),
+        (
+            AlertPolicy(budget=9, explore=10),
+            "explore reserves 10 alerts of the budget; set a budget of at least",
+        ),
+        (AlertPolicy(explore=1000), "explore reserves 1,000 alerts"),
+        (AlertPolicy(budget=9, explore=1, top=1), "explore and top cannot be combined"),
+    ],
+)
+def test_alerts_that_contradict_each_other_are_refused(policy, message, model):
+    with pytest.raises(ValueError, match=message):
+        Scorer(model, alerts=policy)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [AlertPolicy(budget=10, explore=10), AlertPolicy(budget=1, top=5), AlertPolicy(threshold=0.0, top=5),
+     AlertPolicy(budget=5, explore=0, top=3)],
+)  # fmt: skip
+def test_alerts_that_do_not_are_taken(policy):
+    policy.check()
+
+
+def test_ids_are_copied_before_what_is_kept(model):
+    assert Scorer(model, keep=("country", "payment", "country")).kept == ("payment", "country")
+    assert (Scorer(model).threshold, Scorer(model, alerts=AlertPolicy(threshold=0.0)).threshold) == (
+        model.threshold,
+        0,
+    )
+    unlabelled = replace(model, summary=replace(model.summary, label=""))
+    with pytest.raises(ValueError, match="no label column, so labelled rows cannot be skipped"):
+        Scorer(unlabelled, skip_labelled=True)
+    assert Scorer(unlabelled).label is Scorer(model).label is None
+
+
+def test_the_first_twenty_columns_of_a_table_are_named(model, table):
+    columns = [*table.columns, *(f"x{i}" for i in range(30))]
+    with pytest.raises(ValueError, match=rf"available columns: payment, .*, x{20 - table.width - 1}$"):
+        Scorer(model, keep=["no"]).check(columns)
+
+
+def test_every_row_that_cannot_be_used_is_in_the_error(model, table):
+    mixed = with_mistakes(table)[:100]
+    with pytest.raises(CellError) as caught:
+        Scorer(model).score(Batch(mixed, first=500), np.arange(100) < 10)
+    assert str(caught.value).startswith("row 14, column 'amount'")
+    assert (caught.value.row, caught.value.rows) == (13, tuple(range(13, 100, 10)))
+
+
+def test_a_score_that_is_not_finite_has_the_row_of_the_whole_table(model, table, monkeypatch):
+    def broken(self, prepared, suspicion):
+        raise NonFiniteScoreError(2, float("inf"))
+
+    monkeypatch.setattr(type(model), "_scores_and_suspicion_of", broken)
+    with pytest.raises(NonFiniteScoreError) as caught:
+        Scorer(model).score(Batch(table[:10], first=500), np.arange(10) % 2 == 0)
+    assert caught.value.row == 505
+
+
+def test_columns_of_the_output(model, table):
+    scorer = Scorer(model, alerts=AlertPolicy(budget=3))
+    scored = scorer.score(Batch(table))
+    assert scorer.columns(scored).columns == ["score", "percentile", "alert"]
+    found = scorer.columns(scored, explain=True)
+    assert found.columns == ["score", "percentile", "alert", "reasons"]
+    best = highest_first(scored.score)[:3]
+    assert found["alert"].arg_true().to_list() == sorted(best.tolist())
+    assert (found["reasons"] != "").equals(found["alert"], check_names=False)
+    why = scorer.explain(scored, found["alert"].to_numpy())
+    expected = [" | ".join(reason.text() for reason in own) for own in why]
+    assert found["reasons"].filter(found["alert"]).to_list() == expected
+    assert not scorer.is_explored(found["alert"].to_numpy(), None).any()
+
+
+def test_a_surprise_is_said_unless_the_alerts_were_asked_for(model):
+    assert "% of the rows are alerts" in Scorer(model).surprise(900, 1000)
+    assert Scorer(model).surprise(0, 1000) == ""
+    for policy in (AlertPolicy(budget=900), AlertPolicy(threshold=0.0)):
+        assert Scorer(model, alerts=policy).surprise(900, 1000) == ""
+
+
+def test_a_process_keeps_two_models():
+    table = pl.DataFrame({"amount": [*range(100), 900, 950], "fraud": [0] * 100 + [1, 1]})
+    tables = [table.with_columns(amount=pl.col("amount") * k) for k in (1, 2, 3)]
+    made = [fit_table(from_table(own, label="fraud"), LogisticBaseline(), estimate=False) for own in tables]
+    files = [model.to_bytes() for model in made]
+    first = loaded(files[0])
+    loaded(files[1])
+    assert loaded(files[0]) is first
+    loaded(files[1])
+    loaded(files[2])
+    assert loaded(files[0]) is not first
+
+
+def test_batches_together_have_every_field_of_their_rows(model, table):
+    scorer = Scorer(model, suspicion=True)
+    parts = [scorer.score(Batch(table[start : start + 20], first=start)) for start in (0, 20)]
+    whole = scorer.score(Batch(table[:40]))
+    found = together(parts)
+    for name, values in whole._arrays().items():
+        np.testing.assert_array_equal(getattr(found, name), values)
+    assert {"rows", "prepared", "score", "percentile", "suspicion"} == set(whole._arrays())
+    assert found.table.equals(whole.table)
+    assert len(found[3:5]) == 2
+    assert found[[7]].table.equals(table[7:8])
+    assert found.highest(3).rows.tolist() == highest_first(whole.score)[:3].tolist()
+    assert together([replace(part, table=None) for part in parts]).table is None
