@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from dplan.exceptions import FolderInUseError, JournalError
+from dplan.exceptions import DplanError
 from dplan.persistence.appending import AppendedFile, whole_lines
 
 __all__ = ["FolderInUseError", "Journal", "JournalError", "read_journal"]
@@ -41,6 +41,14 @@ _FIELDS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 _OWN_FIELDS = {"discovery": "reviewed", "estimates": "estimated"}  # of suites without areas under curves
+
+
+class JournalError(DplanError, OSError):
+    """A journal cannot be read or written."""
+
+
+class FolderInUseError(JournalError):
+    """Another run is writing to the same folder."""
 
 
 class Journal:

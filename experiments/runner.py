@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 from joblib import Parallel, delayed, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-from dplan.exceptions import ConfigurationError
+from dplan.exceptions import DplanError
 from experiments.cells import Cell, identity, run_cell
 from experiments.configuration import differences, machine, versions
 from experiments.data.sources import describe, source_name
@@ -33,6 +33,10 @@ _MOST_LOST_WORKERS = 3
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+class ConfigurationError(DplanError, ValueError):
+    """Results were produced with different settings, or with another version of the code or the data."""
 
 
 class Progress(NamedTuple):

@@ -1,15 +1,18 @@
 """What the package ships is what a user runs."""
 
 import ast
+import re
 import subprocess
 import sys
 import zipfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 import dplan
 from tests.test_import_graph import DOORS, GRAPH, MODULES, module_of
+from tests.test_one_place import CODE
 
 PACKAGE = Path(dplan.__file__).parent
 PROJECT = PACKAGE.parents[1]
@@ -57,6 +60,21 @@ def named_by_stub(name: str) -> list[str]:
         f"{node.module}.{alias.name}" if node.module else alias.name for node in nodes for alias in node.names
     ]
     return [module_of(f"{name}.{own}".removeprefix(".")) for own in found]
+
+
+def test_everything_is_used_in_the_package_or_documented():
+    """What only experiments and tests use belongs to them."""
+    documented = (PROJECT / "docs" / "_site" / "api.py").read_text(encoding="utf-8")
+    stubs = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.pyi"))
+    used = Counter(re.findall(r"\w+", "\n".join([*CODE.values(), stubs, documented])))
+    alone = set()
+    for name in MODULES:
+        for node in ast.parse(CODE[name]).body:
+            known = isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
+            if known and not node.decorator_list and used[node.name] < 2 + (f"'{node.name}'" in CODE[name]):
+                alone.add(f"{name}.{node.name}")
+    # What people import from there by the names of these modules.
+    assert alone == {"agent.reference.Algorithm1", "mlflow.load_model"}
 
 
 @pytest.mark.parametrize("name", MODULES)

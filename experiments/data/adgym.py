@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dplan.datasets.loading import collection_folder
+from experiments.data import collection_folder
 from experiments.data.arrays import ArrayTask
 
 __all__ = ["n_labelled_at_most", "published", "table", "tables", "task"]

@@ -17,9 +17,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan.columns.preparer import TablePreparer
-from dplan.datasets.loading import Dataset, collection_folder
+from dplan.datasets.loading import Dataset
 from dplan.datasets.registry import scenario_id
 from dplan.datasets.splits import Stream
+from experiments.data import collection_folder
 
 __all__ = ["ReviewTable", "drawn", "table", "tables"]
 

@@ -6,11 +6,8 @@
     ├── ModelFileError      (also a ValueError)
     ├── NonFiniteScoreError (also a ValueError)
     ├── CellError           (also a ValueError)
-    ├── ConfigurationError  (also a ValueError)
     ├── DownloadError       (also an OSError)
-    ├── VerdictLogError     (also an OSError)
-    └── JournalError        (also an OSError)
-        └── FolderInUseError
+    └── VerdictLogError     (also an OSError)
     NoLabelsWarning         (a UserWarning)
     └── ManyAnomaliesWarning
 
@@ -130,16 +127,6 @@ class CellError(DplanError, ValueError):
         return CellError(self.column, self.row, self.problem, place, self.rows)
 
 
-class ConfigurationError(DplanError, ValueError):
-    """Benchmark results were produced with different settings, or with another version of the code or the data.
-
-    Examples
-    --------
-    >>> issubclass(ConfigurationError, ValueError)
-    True
-    """
-
-
 class DownloadError(DplanError, OSError):
     """A data set could not be downloaded, or the download is not the published file.
 
@@ -156,26 +143,6 @@ class VerdictLogError(DplanError, OSError):
     Examples
     --------
     >>> issubclass(VerdictLogError, OSError)
-    True
-    """
-
-
-class JournalError(DplanError, OSError):
-    """A journal of benchmark results cannot be read or written.
-
-    Examples
-    --------
-    >>> issubclass(JournalError, OSError)
-    True
-    """
-
-
-class FolderInUseError(JournalError):
-    """Another benchmark run is writing to the same folder.
-
-    Examples
-    --------
-    >>> issubclass(FolderInUseError, JournalError)
     True
     """
 

@@ -18,7 +18,7 @@ from dplan.exceptions import DownloadError, needs
 from dplan.persistence.atomic import atomic_write, file_state
 from dplan.text import first_line
 
-__all__ = ["Dataset", "collection_folder", "data_home", "find", "load"]
+__all__ = ["Dataset", "data_home", "find", "load"]
 
 _RETRIES = 2  # of a download
 _EMBEDDED = Path(__file__).with_name("covertype_mini.parquet")
@@ -158,13 +158,6 @@ def data_home(environ: Mapping[str, str] = os.environ) -> Path:
     """
     chosen = environ.get("DPLAN_DATA_HOME")
     return Path(chosen).expanduser() if chosen else user_cache_path("dplan") / "data"
-
-
-def collection_folder(name: str, home: str | Path | None = None) -> Path:
-    """Return the folder of another collection: `name` in the data home if it exists, else the data home itself."""
-    folder = Path(home) if home is not None else data_home()
-    inner = folder / name
-    return inner if inner.is_dir() else folder
 
 
 def load(name: str, home: str | Path | None = None) -> Dataset:
