@@ -183,7 +183,7 @@ class Measured(Column):
     def _end(self, prepared: float) -> tuple[float, str]:
         """Return the end of a range of prepared numbers in the units of the column, rounded, and as text."""
         value = float(self.scaling().invert(np.array(prepared)))
-        exact = np.finfo(np.float32).eps * max(-self.minimum, self.maximum) if self.minimum < 0 else 0.0
+        exact = 2**-23 * max(-self.minimum, self.maximum) if self.minimum < 0 else 0.0  # of float32
         digits = format_number(value if abs(value) > exact else 0.0).replace(",", "")
         return float(digits), digits
 
