@@ -1,5 +1,6 @@
 """What a command writes, its function in Python writes too, byte for byte, given the names of files as texts."""
 
+import html
 import re
 
 import polars as pl
@@ -66,6 +67,10 @@ def test_report(folder, tmp_path):
     run("report", folder / "m.dplan", folder / "t.csv", "-o", command, "--budget", 9, "--label", "verdict")
     text = dplan.report(str(folder / "m.dplan"), str(folder / "t.csv"), python, budget=9, label="verdict")
     assert command.read_text("utf-8") == text == (tmp_path / "python.html").read_text("utf-8")
+    assert len(repr(text)) < 50
+    shown = text._repr_html_()
+    assert shown.startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;')
+    assert html.unescape(shown.split('"')[1]) == text
     frame = dplan.tables.read_table(folder / "t.csv")
     assert "the table" in dplan.report(dplan.load(folder / "m.dplan"), frame.to_pandas(), budget=9)
 

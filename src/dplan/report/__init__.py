@@ -13,6 +13,21 @@ if TYPE_CHECKING:
 __all__ = ["report"]
 
 
+class _Page(str):
+    """A page that a notebook shows in place, instead of its source."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<page of {len(self):,} characters>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        style = "width: 100%; height: 640px; border: 0"
+        return f'<iframe srcdoc="{escape(self)}" title="Report" sandbox="allow-scripts" style="{style}"></iframe>'
+
+
 def report(
     model: Any,
     table: Any,
@@ -59,7 +74,7 @@ def report(
     Returns
     -------
     str
-        The page.
+        The page, which a notebook shows in place.
 
     Examples
     --------
@@ -100,4 +115,4 @@ def report(
         inputs = [Path(one) for one in (model, table, kinds) if isinstance(one, str | Path)]
         with claimed(Path(output), inputs, overwrite=overwrite):
             store(output, text)
-    return text
+    return _Page(text)
