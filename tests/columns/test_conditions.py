@@ -159,6 +159,7 @@ def test_what_a_request_may_have_in_each_column(parts):
     assert [parts(name)[0].schema()["type"] for name in ("paid", "ordered", "card", "shop")] == [text] * 4
     assert parts("amount")[0].schema()["type"] == ["number", "null"]
     assert parts("new")[0].schema()["type"] == ["boolean", "null"]
+    assert parts("note")[0].schema()["type"] == ["string", "number", "boolean", "null"]  # false is a value
     assert parts("card")[0].schema()["examples"] == ["a", "b"]
     assert parts("shop")[0].schema()["examples"] == ["s20", "s18", "s19"]
 

@@ -143,6 +143,12 @@ class Filled(Flag):
     def accepts(self, dtype: pl.DataType) -> bool:
         return True
 
+    def schema(self) -> dict[str, Any]:
+        return {
+            "type": ["string", "number", "boolean", "null"],
+            "description": "only whether there is a value counts; false is one",
+        }
+
     def takes(self, dtype: pl.DataType) -> bool:
         return True
 
