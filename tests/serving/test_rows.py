@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dplan import LogisticBaseline
+from dplan.exceptions import CellError
 from dplan.serving import protocols
 from dplan.serving.rows import RequestReader, TooManyRowsError, _containers
 from dplan.serving.scoring import score
@@ -162,3 +163,105 @@ def test_objects_and_arrays_are_counted_as_a_parser_would(value):
         return 1 + sum(map(count, inner)) if isinstance(node, dict | list) else 0
 
     assert _containers(json.dumps(value).encode()) == count(value)
+
+
+@pytest.fixture(scope="module")
+def reader():
+    """Reads at most four rows of two numbers, a flag and a text; a further column does not matter."""
+    n = 102
+    table = pl.DataFrame(
+        {
+            "amount": [*range(100), 900, 950],
+            "size": [1.5, 2.5] * 51,
+            "new": [True, False, False] * 34,
+            "card": ["a", "b", "c"] * 34,
+            "same": ["x"] * n,
+            "fraud": [0] * 100 + [1, 1],
+        }
+    )
+    own = from_table(table, label="fraud", drop=["same"])
+    return RequestReader(fit_table(own, LogisticBaseline(), estimate=False), 4)
+
+
+ORDINARY = {"amount": 7, "size": None, "new": True, "card": "b"}
+
+
+@pytest.mark.parametrize("n", [1, 4])
+def test_records_and_columns_are_the_same_rows(n, reader):
+    records = [{**ORDINARY, "amount": k} for k in range(n)]
+    columns = {name: [record[name] for record in records] for name in ORDINARY}
+    for form in (records, columns):
+        rows = reader.read(form)
+        assert (rows.height, rows.alone) == (n, None)
+        assert rows.texts == [["b"] * n]
+        np.testing.assert_array_equal(rows.numbers, [[k, np.nan, 1] for k in range(n)])
+        exact = reader.read(form, exactly=True)
+        assert (exact.height, exact.numbers.size, exact.texts) == (n, 0, [])
+        assert exact.alone.read()["amount"].to_list() == list(range(n))
+    both = reader.together([reader.read(records), reader.read(columns)])
+    assert both.texts == [["b"] * 2 * n]
+    assert both.numbers[:, 0].tolist() == [*range(n), *range(n)]
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ([], ValueError, "the request has no rows"),
+        ({}, ValueError, "the request has no rows"),
+        ({name: [] for name in ORDINARY}, ValueError, "the request has no rows"),
+        ([ORDINARY] * 5, TooManyRowsError, "more than 4 rows; split it, or raise --max-rows"),
+        ({name: [value] * 5 for name, value in ORDINARY.items()}, TooManyRowsError, "more than 4 rows"),
+        ([ORDINARY, 7], ValueError, "row 2 is a number, expected an object with the columns"),
+        ([ORDINARY, True], ValueError, "row 2 is a boolean, expected an object"),
+        ([ORDINARY, None], ValueError, "row 2 is null, expected an object"),
+        ([ORDINARY, ["a"]], ValueError, "row 2 is an array, expected an object"),
+        ([{"amount": 1}], ValueError, "missing columns"),
+        ({"amount": [1]}, ValueError, "missing columns"),
+        ([ORDINARY, {**ORDINARY, "card": ["b"]}], CellError, "row 2, column 'card': expected one value, got an array"),
+        ([ORDINARY, {**ORDINARY, "size": {}}], CellError, "row 2, column 'size': expected one value, got an object"),
+        ({**ORDINARY, "amount": [1]}, ValueError, "column 'size' is null, expected an array of values"),
+        ({"amount": "x"}, ValueError, "column 'amount' is a string, expected an array"),
+        (
+            {"amount": [1, 2], "size": [1, 2], "new": [True], "card": ["a"] * 2},
+            ValueError,
+            "columns have different lengths: 2 values in 'amount', 1 in 'new'",
+        ),
+    ],
+)  # fmt: skip
+def test_rows_that_cannot_be_read_are_named(given, error, message, reader):
+    with pytest.raises(error, match=message):
+        reader.read(given)
+
+
+@pytest.mark.parametrize("odd", [{"amount": "7"}, {"card": 5}, {"new": "yes"}])
+def test_rows_of_other_types_are_read_alone(odd, reader):
+    records = [ORDINARY, {**ORDINARY, **odd}]
+    for form in (records, {name: [record[name] for record in records] for name in ORDINARY}):
+        rows = reader.read(form)
+        assert rows.height == 2
+        assert rows.alone.read().height == 2
+        assert rows.alone.read().columns == reader.model.columns
+
+
+def test_a_csv_is_read_alone(reader):
+    header = "amount,size,new,card\n"
+    rows = reader.read_csv((header + "1,,true,a\n" * 4).encode())
+    assert (rows.height, rows.alone.read()["card"].to_list()) == (4, ["a"] * 4)
+    assert rows.alone.place(1).endswith("line 3")
+    for body, message in (
+        (header + "1,,true,a\n" * 5, "more than 4 rows"),
+        (header, "the request has no rows"),
+        ("", "the input is empty"),
+        ("amount,size\n1,2\n", "missing columns"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            reader.read_csv(body.encode())
+
+
+def test_a_model_of_one_column_reads_records():
+    table = pl.DataFrame({"amount": [*range(100), 900, 950], "fraud": [0] * 100 + [1, 1]})
+    own = RequestReader(fit_table(from_table(table, label="fraud"), LogisticBaseline(), estimate=False), 4)
+    rows = own.read([{"amount": 7}, {"amount": None, "more": 1}])
+    assert rows.alone is None
+    np.testing.assert_array_equal(rows.numbers, [[7], [np.nan]])
+    assert own.together([rows]).numbers is rows.numbers
