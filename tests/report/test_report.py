@@ -288,6 +288,17 @@ def test_as_many_rows_as_the_budget_are_shown_and_no_value_is_cut(table):
     assert len(data_of(fitted, own).shown) == 20
 
 
+def test_counts_have_separators_and_one_share_has_one_percentage(model, table):
+    text = page(data_of(model, table, budget=1_234), model, model_name="m", table_name="t")
+    seen = html.unescape(re.sub(r"<(script|style|svg|tbody).*?</\1>|<[^>]*>", " ", text, flags=re.DOTALL))
+    assert "3,000 rows scored" in " ".join(seen.split())
+    assert re.findall(r"(?<![.\w])\d{4,}(?![\w.])", seen) == []
+    assert set(re.findall(r"([\d.]+) % of the rows", seen)) <= {
+        "41.1",
+        "100",
+    }  # alerts, and rows of the training
+
+
 def test_a_budget_and_a_threshold_decide_on_the_alerts(model, table):
     scores = np.sort(model.score(table))
     data = data_of(model, table, budget=7)
