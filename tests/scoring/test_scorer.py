@@ -146,6 +146,7 @@ def test_the_best_rows_of_batches_whose_columns_differ(model, table):
             "explore reserves 10 alerts of the budget; set a budget of at least",
         ),
         (AlertPolicy(explore=1000), "explore reserves 1,000 alerts"),
+        (AlertPolicy(explore=1), "explore reserves 1 alerts of the budget"),
         (AlertPolicy(budget=9, explore=1, top=1), "explore and top cannot be combined"),
     ],
 )
