@@ -147,6 +147,45 @@ class Parts:
         digest = hashlib.sha256(name.encode() + rows.tobytes() + b"novelty" * novelty).hexdigest()
         return self.folder / f"explained-{digest}.parquet"
 
+    def rows_of(
+        self, files: list[tuple[str, list[Part]]], first: int = 0, schema: pl.Schema | None = None
+    ) -> pl.LazyFrame:
+        """Return the scored rows of some files, each with its file, its row there and its index among the scored rows.
+
+        With a schema, they have its columns and types.
+        """
+        base = pl.Schema({"row": pl.Int64, "score": pl.Float64, "percentile": pl.Float64, "file": pl.String})
+        if self.scorer.novelty:
+            base |= {"novelty_score": pl.Float64(), "novelty": pl.Float64()}
+        if self.scorer.kinds:
+            base |= {"kind": pl.Int64()}
+        scans = [pl.LazyFrame(schema=schema or base)]
+        for name, parts in files:
+            start = 1
+            for part in parts:
+                scan = pl.scan_parquet(self.scores(part.name), glob=False)
+                scans.append(scan.with_columns(pl.col("row") + start, pl.lit(name).alias("file")))
+                start += part.rows
+        # Relaxed, because a column of JSON lines can have integers in one chunk, floats in the next, then only nulls.
+        return pl.concat(scans, how="diagonal_relaxed").with_row_index("index", offset=first)
+
+    def bad_rows_of(self, files: list[tuple[str, list[Part]]]) -> pl.DataFrame | None:
+        """Return the rows with cells that could not be used, with their numbers in the files."""
+        found = []
+        for name, own in files:
+            start = 0
+            for part in own:
+                if part.n_bad:
+                    rows = pl.read_parquet(self.bad(part.name), glob=False)
+                    place = [pl.lit(name).alias("dplan_file")] if name else []
+                    found.append(
+                        rows.select(
+                            *place, pl.col("dplan_row_number") + start, pl.exclude("dplan_row_number")
+                        )
+                    )
+                start += part.rows
+        return pl.concat(found, how="diagonal_relaxed") if found else None
+
     def _rows(self, name: str) -> Path:
         """Return the file with the rows of a part that may be explained."""
         return self.folder / f"rows-{name}.parquet"

@@ -173,7 +173,7 @@ def score_table(
             every = [part for own in by_file for part in own]
             names = [path.name for path in paths] if len(paths) > 1 else [""]
             files = list(zip(names, by_file, strict=True))
-            rows = _scored_rows(files, parts)
+            rows = parts.rows_of(files)
             decided = decide(rows, scorer, explain=explain)
             added = dict(decided.columns)
             if explain:
@@ -185,13 +185,13 @@ def score_table(
             conventions = replace(conventions, mark=True)  # or Excel would misread signs such as ≥ in reasons
         if output_format not in ("parquet", "arrow"):  # nobody reads sixteen digits
             added["score"] = pl.col("score").round_sig_figs(DIGITS)
-        bad = _bad_rows(files, parts)
+        bad = parts.bad_rows_of(files)
         with errors_written(bad, output, scorer.on_error) as errors:
             if is_folder:
                 columns = _output_columns(rows, scorer, ["row"], added)
                 schema, start, frames = rows.drop("index").collect_schema(), 0, []
                 for own in by_file:
-                    frame = _scored_rows([("", own)], parts, start, schema)
+                    frame = parts.rows_of([("", own)], start, schema)
                     frames.append(frame.with_columns(**added).select(columns))
                     start += sum(part.scored for part in own)
                 names = [f"{part_name(path)}.{output_format}" for path in paths]
@@ -258,29 +258,6 @@ def _score_chunks(run: Run, table: Input, chunk_rows: int, progress: Progress) -
     return parts
 
 
-def _scored_rows(
-    files: list[tuple[str, list[Part]]], found: Parts, first: int = 0, schema: pl.Schema | None = None
-) -> pl.LazyFrame:
-    """Return the scored rows of some files, each with its file, its row there and its index among the scored rows.
-
-    With a schema, they have its columns and types.
-    """
-    base = pl.Schema({"row": pl.Int64, "score": pl.Float64, "percentile": pl.Float64, "file": pl.String})
-    if found.scorer.novelty:
-        base |= {"novelty_score": pl.Float64(), "novelty": pl.Float64()}
-    if found.scorer.kinds:
-        base |= {"kind": pl.Int64()}
-    scans = [pl.LazyFrame(schema=schema or base)]
-    for name, parts in files:
-        start = 1
-        for part in parts:
-            scan = pl.scan_parquet(found.scores(part.name), glob=False)
-            scans.append(scan.with_columns(pl.col("row") + start, pl.lit(name).alias("file")))
-            start += part.rows
-    # Relaxed, because a column of JSON lines can have integers in one chunk, floats in the next, then only nulls.
-    return pl.concat(scans, how="diagonal_relaxed").with_row_index("index", offset=first)
-
-
 def _highest_first(rows: pl.LazyFrame) -> pl.LazyFrame:
     return rows.sort(["score", "index"], descending=[True, False])
 
@@ -295,22 +272,6 @@ def _output_columns(
     ours = [pl.col(name).alias(new) for name, new in names.items()]
     copied = [pl.col(position).alias(name) for position, name in kept.items()]
     return [*ours[: len(before)], *copied, *ours[len(before) :]]
-
-
-def _bad_rows(files: list[tuple[str, list[Part]]], parts: Parts) -> pl.DataFrame | None:
-    """Return the rows with cells that could not be used, with their numbers in the files."""
-    found = []
-    for name, own in files:
-        start = 0
-        for part in own:
-            if part.n_bad:
-                rows = pl.read_parquet(parts.bad(part.name), glob=False)
-                place = [pl.lit(name).alias("dplan_file")] if name else []
-                found.append(
-                    rows.select(*place, pl.col("dplan_row_number") + start, pl.exclude("dplan_row_number"))
-                )
-            start += part.rows
-    return pl.concat(found, how="diagonal_relaxed") if found else None
 
 
 def _write_output(rows: pl.LazyFrame, output: Output, conventions: Conventions, folder: Path) -> None:
