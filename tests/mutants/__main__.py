@@ -143,7 +143,8 @@ def record(module: str, n_noticed: int, n_tried: int, n: int) -> None:
         f'"{name}" = {counts}' for name, counts in sorted({**found, module: [n_noticed, n_tried, n]}.items())
     ]
     MEASURED.write_text(
-        "# By module: changes that a test noticed; those that were tried and are not in survivors.toml; all.\n\n"
+        "# By module: changes that a test noticed; those that were tried and are not in survivors.toml; all.\n"
+        "# Where not all were tried, it was a random sample, and some tests were written for what it had missed.\n\n"
         + "\n".join(lines)
         + "\n",
         encoding="utf-8",

@@ -7,7 +7,7 @@ PROJECT = Path(__file__).parents[2]
 _COLUMNS = tuple(
     f"columns/test_{name}.py"
     for name in (
-        "conditions", "onnx_features", "cells", "dates", "frequencies", "pictures", "understanding", "preparer",
+        "conditions", "differences", "onnx_features", "cells", "dates", "frequencies", "pictures", "understanding", "preparer",
         "adding_a_type",
     )
 )  # fmt: skip
