@@ -7,8 +7,8 @@ PROJECT = Path(__file__).parents[2]
 _COLUMNS = tuple(
     f"columns/test_{name}.py"
     for name in (
-        "conditions", "differences", "onnx_features", "cells", "dates", "frequencies", "pictures", "understanding", "preparer",
-        "adding_a_type",
+        "conditions", "differences", "onnx_features", "cells", "dates", "frequencies", "pictures", "understanding",
+        "preparer", "adding_a_type",
     )
 )  # fmt: skip
 _LIMITS = ("serving/test_promises.py", "serving/test_batching.py", "serving/test_models.py")
