@@ -220,6 +220,11 @@ def test_wrong_fits_end_with_one_line(what, csv, tmp_path):
             2,
             "--jobs: only for the output",
         ),
+        (
+            ["{csv}", "-m", "{model}", "--review", "{out}.csv", "--budget", "9"],
+            2,
+            "how many rows to look at with",
+        ),
         (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--review-rows", "5"], 2, "only with --review"),
         (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--format", "jsonl"], 2, "is for standard input"),
         (["{csv}", "-m", "{model}", "-o", "{out}.csv", "--sheet", "new"], 2, "--sheet is for Excel files"),

@@ -39,7 +39,7 @@ def test_a_simulated_review_finds_more_than_no_feedback(folder, tmp_path):
         "--log", log, "--labels-out", labels, "--model-out", tmp_path / "new.dplan",
     )  # fmt: skip
     found, without = map(
-        int, re.search(r"30 verdicts: (\d+) anomalies found; without feedback (\d+)", text).groups()
+        int, re.search(r"30 verdicts: (\d+) anomal(?:y|ies) found; without feedback (\d+)", text).groups()
     )
     assert found >= without >= 20
     table = pl.read_parquet(labels)
@@ -88,7 +88,9 @@ def test_a_cold_start_finds_as_many_as_the_benchmark(tmp_path):
     frame = pl.DataFrame({f"x{j}": column for j, column in enumerate(X.T)})
     frame.with_columns(truth=pl.Series(anomalous).cast(pl.Int64)).write_parquet(tmp_path / "table.parquet")
     text = run("review", tmp_path / "table.parquet", "--simulate", "truth", "--seed", cell.seed)
-    found, without = re.search(r"100 verdicts: (\d+) anomalies found; without feedback (\d+)", text).groups()
+    found, without = re.search(
+        r"100 verdicts: (\d+) anomal(?:y|ies) found; without feedback (\d+)", text
+    ).groups()
     print(f"\n100 verdicts: {found} found; benchmark {expected}, without feedback {without}")  # noqa: T201
     assert int(found) >= expected > int(without)
 

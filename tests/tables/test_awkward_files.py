@@ -340,8 +340,14 @@ def test_a_sheet_is_read_right(name, tmp_path):
 def test_sheets_are_named(tmp_path):
     workbook(tmp_path / "t.xlsx", TYPED, ("Data", "Notes"))
     assert "the sheet 'Data' is read; there is also 'Notes' (--sheet)" in said_about(tmp_path / "t.xlsx")[1]
-    with pytest.raises(ValueError, match="has no sheet 'Note'; did you mean 'Notes'"):
+    with pytest.raises(
+        ValueError, match=r"no sheet 'Note'; did you mean 'Notes'\? Its sheets are 'Data', 'Notes'"
+    ):
         read_table(tmp_path / "t.xlsx", sheet="Note")
+    with pytest.raises(
+        ValueError, match=r"has no sheet 'Tabelle1'; its sheets are 'Data', 'Notes' \(--sheet\)"
+    ):
+        read_table(tmp_path / "t.xlsx", sheet="Tabelle1")
 
 
 @pytest.mark.parametrize("kind", ["xls", "ods"])

@@ -200,7 +200,8 @@ def _check(table: str, output: str | None, review: Path | None, *, follow: bool,
             "jobs",
         )
         if options := given(*only):
-            raise click.UsageError(f"{options}: only for the output; add -o FILE")
+            rows = "" if options != "--budget" else ", or say how many rows to look at with --review-rows"
+            raise click.UsageError(f"{options}: only for the output; add -o FILE{rows}")
     if given("top") and given("order"):
         raise click.UsageError("--top writes the highest scores first, so it cannot be combined with --order")
     if review is None and (options := given("review_rows")):

@@ -148,9 +148,9 @@ def _chosen(path: Path, book: Any, sheet: str | None) -> str:
     if sheet in names:
         return sheet
     near = difflib.get_close_matches(sheet, names, n=1)
-    hint = f"did you mean {shown(near[0])}? " if near else ""
+    hint = f"did you mean {shown(near[0])}? Its" if near else "its"
     raise ValueError(
-        f"{path.name} has no sheet {shown(sheet)}; {hint}Its sheets are {', '.join(map(shown, names[:10]))} (--sheet)"
+        f"{path.name} has no sheet {shown(sheet)}; {hint} sheets are {', '.join(map(shown, names[:10]))} (--sheet)"
     )
 
 
