@@ -21,7 +21,7 @@ label = [task.classes[k] if k else None for k in task.y]  # cottonwood, for the 
 table = from_table(task.features.with_columns(label=pl.Series(label)), label="label", anomaly=["cottonwood"])
 model = fit_table(table, dplan.DPLANEnsemble(random_state=0), estimate=False)
 kinds = dplan.kinds(model, task.features_test, budget=200, n_kinds=4)
-print(kinds)
+kinds
 
 # %%
 # Here, the truth is known. Douglas-fir is a class that nobody has labelled. A kind that is *like* a known

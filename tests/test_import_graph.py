@@ -32,7 +32,10 @@ FLOORS = (
     {"cli"},
 )
 # Ways up, each for one call: people look for it among the methods of a model, and it is loaded when it is called.
-DOORS = {"tables.interface": {"kinds", "kinds.finding", "notebook.alerts", "notebook.summary"}}
+DOORS = {
+    "tables.interface": {"kinds", "kinds.finding", "notebook.alerts", "notebook.summary"},
+    "kinds.finding": {"notebook.kinds"},
+}
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 

@@ -68,9 +68,9 @@ class Group:
     resembling: dict[str, int]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Kinds:
-    """The kinds of alerts of a table.
+    """The kinds of alerts of a table; shown as a table in a notebook.
 
     Attributes
     ----------
@@ -107,8 +107,20 @@ class Kinds:
         """Whether there were so many alerts that kinds were made from a sample of them."""
         return self.n_alerts > MOST_ALERTS
 
-    def __str__(self) -> str:
-        return "\n".join(str(group.kind.about["sentence"]) for group in self.groups)
+    @property
+    def heading(self) -> str:
+        """How many kinds of how many alerts there are."""
+        if not self.groups:
+            return f"{self.n_alerts:,} alerts are too few for kinds: there must be at least {FEWEST_ALERTS}."
+        return f"{len(self.groups)} kinds of {self.n_alerts:,} alerts"
+
+    def __repr__(self) -> str:
+        return "\n".join(str(group.kind.about["sentence"]) for group in self.groups) or self.heading
+
+    def _repr_html_(self) -> str:
+        from dplan.notebook.kinds import kinds_html
+
+        return kinds_html(self)
 
 
 def find_kinds(table: ScoredTable, n_kinds: int | None = None) -> Kinds:

@@ -10,7 +10,6 @@ from dplan._html import charts
 from dplan._html.blocks import Block, Code, Entry, Figure, Figures, Grid, Heading, Paragraph, Tiles, as_html
 from dplan.columns.formatting import format_share
 from dplan.kinds.finding import MOST_ALERTS, Group, Kinds
-from dplan.kinds.grouping import FEWEST_ALERTS
 from dplan.kinds.words import evidence, is_weak, resemblance, without_rule
 from dplan.rules.file import Kind
 from dplan.rules.sql import DIALECTS, script
@@ -49,7 +48,7 @@ def _introduction(found: Kinds, model_name: str) -> Iterator[Block]:
         ]
     )
     if not found.groups:
-        yield Paragraph(f"{n_alerts:,} alerts are too few for kinds: there must be at least {FEWEST_ALERTS}.")
+        yield Paragraph(found.heading)
         return
     yield from overview(found.rules.kinds)
     if found.is_sampled:
