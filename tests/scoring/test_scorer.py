@@ -248,3 +248,12 @@ def test_batches_together_have_every_field_of_their_rows(model, table):
     assert found[[7]].table.equals(table[7:8])
     assert found.highest(3).rows.tolist() == highest_first(whole.score)[:3].tolist()
     assert together([replace(part, table=None) for part in parts]).table is None
+    assert together(parts[1:]).rows.tolist() == list(range(20, 40))
+    assert found.differences is parts[0].differences
+    assert found.bad is parts[0].bad
+
+
+def test_a_batch_calls_its_rows_by_their_numbers_unless_it_knows_better(table):
+    assert Batch(table).place(0) == "row 1"
+    assert Batch(table, lambda row: f"line {row + 2}").place(0) == "line 2"
+    assert Batch(table).first == 0
