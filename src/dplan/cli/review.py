@@ -301,9 +301,8 @@ def _simulate(
             bar("Reviewing", done, n_verdicts)
             if done % 10 == 0 or done == n_verdicts:
                 without = sum(bool(truth[other]) for other in base[:done])
-                echo(
-                    f"{done:>5} verdicts: {found} {'anomaly' if found == 1 else 'anomalies'} found; without feedback {without}."
-                )
+                word = "anomaly" if found == 1 else "anomalies"
+                echo(f"{done:>5} verdicts: {found} {word} found; without feedback {without}.")
         model_name = files.model.name if files.model.exists() else "no model"
         echo(f"Wrote {files.log} and {model_name} in {seconds():.1f} s.")
         if files.labels is not None:

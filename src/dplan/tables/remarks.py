@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from itertools import accumulate
 
 import polars as pl
 
 from dplan.columns.formatting import format_value
-from dplan.columns.moments import orders
+from dplan.columns.moments import ORDERS, orders
 from dplan.text import shown
 
 __all__ = ["remark_on"]
@@ -78,9 +77,11 @@ def _on_numbers(values: pl.Series, unit: str) -> str:
 
 
 def _on_form(texts: list[str]) -> str:
-    dates = {text: set(found) for text in texts if (found := orders([text]))}
+    dates = {text: found for text in texts if (found := orders([text]))}
     if len(dates) > _MOST * len(texts):
-        for text, left in zip(dates, accumulate(dates.values(), set.intersection), strict=True):
+        left = set(ORDERS)
+        for text, possible in dates.items():
+            left &= set(possible)
             if not left:
                 first = shown(next(iter(dates)))
                 return (
