@@ -1,5 +1,6 @@
 """The one scorer: what it returns, what it leaves out, and what it does only once."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,9 @@ import pytest
 from dplan import LogisticBaseline
 from dplan.arrays import highest_first
 from dplan.exceptions import CellError, NonFiniteScoreError
+from dplan.rules.file import RuleFile
+from dplan.rules.muting import muted
+from dplan.scoring.kinds import KindsOfRows
 from dplan.scoring.scorer import AlertPolicy, Batch, Best, Cells, Scorer, loaded, together
 from dplan.tables import fit_table, from_table
 
@@ -257,3 +261,34 @@ def test_a_batch_calls_its_rows_by_their_numbers_unless_it_knows_better(table):
     assert Batch(table).place(0) == "row 1"
     assert Batch(table, lambda row: f"line {row + 2}").place(0) == "line 2"
     assert Batch(table).first == 0
+
+
+def test_rows_of_a_muted_kind_are_no_alerts(model, table, tmp_path):
+    rule = {"all": [{"column": "country", "in": ["XX"]}]}
+    kinds = [{"name": "abroad", "rule": rule}]
+    content = {"format": "dplan-rules", "version": 1, "columns": {"country": "text"}, "kinds": kinds}
+    (tmp_path / "rules.json").write_text(json.dumps(content))
+    rules = RuleFile.load(tmp_path / "rules.json")
+    quiet = muted(rules, rules.named("abroad"), owner="ann", reason="known")
+    abroad, budget = (table["country"] == "XX").to_numpy(), AlertPolicy(budget=40)
+    scores = model.score(table)
+    best = np.isin(np.arange(len(scores)), highest_first(scores)[:40])
+    assert (best & abroad).sum() > 10
+    loud = Scorer(model, kinds=KindsOfRows(rules, model), alerts=budget)
+    scored = loud.score(Batch(table))
+    assert scored.kind.tolist() == np.where(abroad, 0, -1).tolist()
+    found = loud.columns(scored)
+    assert found.columns == ["score", "percentile", "alert", "kind"]
+    assert found["alert"].to_list() == best.tolist()
+    assert found["kind"].to_list() == np.where(best & abroad, "abroad", "").tolist()
+    silent = Scorer(model, kinds=KindsOfRows(quiet, model), alerts=budget)
+    found = silent.columns(silent.score(Batch(table)))
+    others = highest_first(np.where(abroad, -np.inf, scores))[:40]
+    assert found["alert"].arg_true().to_list() == sorted(others.tolist())
+    assert found["muted"].to_list() == (best & abroad).tolist()
+    assert found["kind"].to_list() == np.where(best & abroad, "abroad", "").tolist()
+    assert silent.is_alert(scores).tolist() == best.tolist()
+    assert Scorer(model, alerts=budget).is_alert(scores, scored.kind).tolist() == best.tolist()
+    numbers = table.select(model.preparation.number_columns).cast(pl.Float64).fill_null(np.nan).to_numpy()
+    texts = [table[name].cast(pl.String).to_list() for name in model.preparation.text_columns]
+    assert silent.score(Cells(numbers, texts)).kind.tolist() == scored.kind.tolist()
