@@ -12,6 +12,7 @@ from dplan import BoostedBaseline
 from dplan.columns.column import Column
 from dplan.columns.cycles import CYCLES
 from dplan.columns.dates import Date
+from dplan.columns.records import Training
 from dplan.tables import TablePreparer, fit_table, from_table
 
 
@@ -48,6 +49,14 @@ def test_the_features_of_a_date():
     rows = pl.DataFrame({"ordered": [dt.date(2024, 5, 6)] * 2, "booked": [night, midnight]})
     hour = preparer.transform(rows)[:, 4:6]
     assert np.abs(hour[0] - hour[1]).max() < 0.01  # one minute apart, on a circle
+
+
+@pytest.mark.parametrize("name", ["ordered", "booked"])
+def test_midnight_is_shown_only_if_times_were_in_training(name):
+    table = bookings().with_columns(pl.col("ordered").cast(pl.Datetime))  # as pandas has dates
+    column = Date().learn(table[name], Training(table, [], 255))
+    assert column.format(dt.datetime(2024, 5, 6)) == "2024-05-06" + " 00:00:00" * (name == "booked")
+    assert column.format(dt.datetime(2024, 5, 6, 7, 30)) == "2024-05-06 07:30:00"
 
 
 def test_a_table_of_three_years_later_does_not_become_alerts():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, time
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -186,6 +187,11 @@ class Dated(Column):
             else:
                 names.append(self.name if part == "calendar" else f"{self.name} since {self.since}")
         return names
+
+    def format(self, found: Any) -> str:
+        if isinstance(found, datetime) and found.time() == time.min and "hour" not in self.parts:
+            found = found.date()  # pandas has no dates without times
+        return super().format(found)
 
     def values(self, series: pl.Series) -> Moments:
         """Return microseconds since 1970, or since midnight for times of day; NaN for missing values."""

@@ -211,7 +211,7 @@ class TableModel(ShownInNotebooks, ExplainsTables):
         >>> labelled = LabelledTable(table, np.zeros(100, dtype=np.int64), ("unlabelled",), table.select(), "")
         >>> model = fit_table(labelled, IForest(contamination=0.02), estimate=False)
         >>> model.surprise(130, 200)
-        '65 % of the rows are alerts, 2 % were expected: these rows differ from those of training'
+        '65 % of the rows are alerts, 2 % were expected: these rows differ from the unlabelled ones of training'
         >>> model.surprise(10, 200)
         ''
         """
@@ -220,7 +220,7 @@ class TableModel(ShownInNotebooks, ExplainsTables):
             return ""
         return (
             f"{format_share(share)} of the rows are alerts, {format_share(expected)} were expected: "
-            "these rows differ from those of training"
+            "these rows differ from the unlabelled ones of training"
         )
 
     @cached_property
