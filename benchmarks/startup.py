@@ -110,7 +110,7 @@ def first_minute(folder: Path) -> list[Bar]:
     fit = (*options, "--no-estimate", "--overwrite", "-o", model)
     score = ("-m", "dplan", "score", new, "-m", model, "--overwrite", "-o", str(folder / "minute.csv"))
     explain = (*score, "--budget", "50", "--explain")
-    sources = {BEFORE: _unpacked(BEFORE, folder / BEFORE), "now": None}
+    sources = {BEFORE: unpacked(BEFORE, folder / BEFORE), "now": None}
     lost: dict[tuple[str, str], float] = {}
     for revision, source in sources.items():
         if revision == "now" or source is not None:
@@ -140,7 +140,7 @@ def first_minute(folder: Path) -> list[Bar]:
     return bars
 
 
-def _unpacked(revision: str, folder: Path) -> str | None:
+def unpacked(revision: str, folder: Path) -> str | None:
     """Return the source folder of an earlier revision, or None if it is not in the history."""
     archive = folder.with_suffix(".tar")
     command = ["git", "archive", "-o", str(archive), revision, "src"]

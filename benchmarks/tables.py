@@ -6,6 +6,7 @@ Everything that is compared runs in the same run, each in a process of its own, 
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.bars import Bar, show
+from benchmarks.startup import BEFORE, unpacked
 
 N_COLUMNS, N_CSV_ROWS = 50, 1_000_000
 
@@ -116,6 +118,36 @@ figures["reading"] = time.perf_counter() - figures["started"]
 fit_table(own, DPLANEnsemble(n_jobs=-1, random_state=0), estimate=False)
 """
 
+LEVELS = """
+import sys
+import numpy as np, polars as pl
+n, rng = int(sys.argv[2]), np.random.default_rng(0)
+columns = {f"customer{j}": rng.zipf(1.3, n) % 5_000 for j in range(5)}
+table = pl.DataFrame(columns).with_columns(pl.format("c{}", pl.all()).name.keep())
+table = table.with_columns(amount=rng.lognormal(3, 1, n), label=(np.arange(n) % 1_000 == 0).astype(np.int8))
+table.write_parquet(sys.argv[1])
+"""
+
+FIT_LEVELS = """
+from dplan import DPLANEnsemble
+from dplan.tables import fit_table, from_table
+from dplan.tables.model import TableModel
+import polars as pl
+few = pl.read_parquet(sys.argv[1], n_rows=3_000)
+fit_table(from_table(few, label="label"), DPLANEnsemble(n_jobs=-1, random_state=0), estimate=False)  # compiled
+begin()
+fit_table(from_table(sys.argv[1], label="label"), DPLANEnsemble(n_jobs=-1, random_state=0), estimate=False).save(
+    sys.argv[2]
+)
+TableModel.load(sys.argv[2])
+"""
+
+READ_TABLE = """
+from dplan.tables import read_table
+begin()
+read_table(sys.argv[1])
+"""
+
 EXPLAIN = """
 import numpy as np
 from dplan import DPLANEnsemble
@@ -133,11 +165,12 @@ import json, sys, time
 from pathlib import Path
 figures = {{}}
 def begin():
-    figures["started"] = time.perf_counter()
+    figures["started"], figures["before"] = time.perf_counter(), time.process_time()
 begin()
 {before}
 {body}
 figures["seconds"] = time.perf_counter() - figures.pop("started")
+figures["processor"] = time.process_time() - figures.pop("before")
 # Not ru_maxrss, which begins with the memory of the process that started this one.
 peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
 figures["megabytes"] = int(peak.split()[1]) / 1024
@@ -163,6 +196,7 @@ def run(n_rows: int = 10_000_000) -> bool:
         subprocess.run([sys.executable, "-c", CSV, csv, str(N_CSV_ROWS)], check=True)
         turns = [(measured(READ, csv), measured(UNDERSTAND, csv)) for _ in range(2)]
         read, understand = (min(turn[k]["seconds"] for turn in turns) for k in (0, 1))
+        compared = against_before(Path(folder))
     fastest = {
         name: min(run["seconds"] for run in runs) for name, runs in (("re", rewrite), ("score", score))
     }
@@ -215,15 +249,42 @@ def run(n_rows: int = 10_000_000) -> bool:
                 f"{explain['gap']:.1e}",
                 at_most=1,
             ),
+            *compared,
         ],
     )
 
 
-def measured(body: str, *arguments: str, before: str = "") -> dict[str, Any]:
-    """Run code in a process of its own and return its seconds, its peak memory and what it noted."""
+def against_before(folder: Path, n_rows: int = 200_000, n_csv_rows: int = N_CSV_ROWS) -> list[Bar]:
+    """Compare understanding a table and many levels with an earlier revision, unpacked from the history."""
+    source = unpacked(BEFORE, folder / BEFORE)
+    if source is None:
+        return []
+    csv, table, model = (str(folder / name) for name in ("before.csv", "levels.parquet", "levels.dplan"))
+    subprocess.run([sys.executable, "-c", CSV, csv, str(n_csv_rows)], check=True)
+    subprocess.run([sys.executable, "-c", LEVELS, table, str(n_rows)], check=True)
+    bars = []
+    for name, most, *run in (
+        (f"reading and understanding a CSV of {n_csv_rows:,} × 50", 1.1, READ_TABLE, csv),
+        (f"fit and load, {n_rows:,} rows with five columns of 5,000 levels", 1 / 3, FIT_LEVELS, table, model),
+    ):
+        # By processor time: other load must not count.
+        turns = [[measured(*run, source=one)["processor"] for one in (None, source)] for _ in range(2)]
+        now, before = (min(turn[k] for turn in turns) for k in (0, 1))
+        bars.append(
+            Bar(f"{name} / at {BEFORE}", now / before, f"{now:.1f} s and {before:.1f} s", at_most=most)
+        )
+    return bars
+
+
+def measured(body: str, *arguments: str, before: str = "", source: str | None = None) -> dict[str, Any]:
+    """Run code in a process of its own and return its seconds, processor time, peak memory and what it noted.
+
+    With a source folder, the code runs with that revision.
+    """
     code = AROUND.format(before=before, body=body)
+    environment = os.environ | ({} if source is None else {"PYTHONPATH": source})
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], check=True, capture_output=True, text=True
+        [sys.executable, "-c", code, *arguments], check=True, capture_output=True, text=True, env=environment
     )
     figures: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return figures
