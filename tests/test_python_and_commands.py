@@ -1,6 +1,7 @@
 """What a command writes, its function in Python writes too, byte for byte, given the names of files as texts."""
 
 import html
+import io
 import re
 
 import polars as pl
@@ -9,8 +10,11 @@ from click.testing import CliRunner
 
 import dplan
 from dplan.cli.main import main
-from dplan.scoring import queue_file, score_file
-from dplan.tables import export_onnx, from_table, read_queue, update_model
+from dplan.rules.file import RuleFile
+from dplan.rules.sql import script
+from dplan.scoring import Scorer, follow, queue_file, score_file
+from dplan.tables import Input, export_onnx, fit_table, from_table, read_queue, update_model
+from tests.kinds.alarms import alarms, alarms_model
 from tests.tables.payments import payments, payments_model
 
 
@@ -22,9 +26,10 @@ def folder(tmp_path_factory):
     return folder
 
 
-def run(*arguments):
-    done = CliRunner().invoke(main, [str(argument) for argument in arguments])
+def run(*arguments, stdin=None):
+    done = CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin)
     assert done.exit_code == 0, done.output
+    return done.stdout
 
 
 def both(folder, suffix):
@@ -54,6 +59,51 @@ def test_score(folder, tmp_path, suffix):
     assert (found.rows, found.alerts) == (300, 9)
     with pytest.raises(FileExistsError):
         score_file(str(folder / "m.dplan"), str(folder / "t.csv"), python)
+
+
+def test_fit(folder, tmp_path):
+    command, python = both(tmp_path, "dplan")
+    about = ["--label", "verdict", "--anomaly", "fraud", "--id", "payment"]
+    run("fit", folder / "t.csv", *about, "--detector", "LogisticBaseline", "-o", command)
+    own = from_table(str(folder / "t.csv"), label="verdict", anomaly=["fraud"], id="payment")
+    fit_table(own, dplan.LogisticBaseline(random_state=0)).save(python)
+    models = [dplan.load(path) for path in (command, python)]
+    scores = [model.score(folder / "t.csv") for model in models]
+    assert scores[0].tobytes() == scores[1].tobytes()
+    assert len({model.threshold for model in models}) == 1
+    assert models[0].summary.estimate == models[1].summary.estimate
+    assert models[0].summary.labels == models[1].summary.labels
+
+
+def test_follow(folder):
+    text = (folder / "t.csv").read_bytes()
+    written = run("score", "-", "-m", folder / "m.dplan", "-o", "-", "--follow", "--explain", stdin=text)
+    out = io.BytesIO()
+    model = dplan.load(str(folder / "m.dplan"))
+    found = follow(Scorer(model), Input(io.BytesIO(text), separator=";"), out, explain=True)
+    assert written.encode() == out.getvalue()
+    assert found.rows == 300
+
+
+def test_rules(tmp_path):
+    rules, file = tmp_path / "kinds.json", tmp_path / "alarms.csv"
+    alarms().write_csv(file)
+    found = dplan.kinds(alarms_model(), file, rules, budget=90, n_kinds=3).rules
+    assert found == RuleFile.load(rules)
+    table = pl.read_csv(file, try_parse_dates=True)
+    checked = run("rules", "check", rules, file)
+    for name, rule in found.rules:
+        assert f"{name}: {rule}: {table.filter(rule.expression()).height} of 3,000 rows" in checked
+    assert checked.count(" of 3,000 rows") == 3
+    for dialect in ("postgresql", "sqlite", "duckdb"):
+        printed = run("rules", "sql", rules, "--dialect", dialect, "--table", "payments")
+        assert printed == script(found.rules, dialect, "payments", found.meanings)
+
+
+def test_inspect(folder):
+    printed, found = run("inspect", folder / "t.csv"), dplan.inspect(str(folder / "t.csv"))
+    for name, understood, *_ in found.columns.rows():
+        assert re.search(rf"(?m)^{name} +{re.escape(understood)} ", printed)
 
 
 def test_a_frame_is_not_scored_into_a_file(folder, tmp_path):
