@@ -56,6 +56,7 @@ GROUPS: dict[str, list[str]] = {
         "dplan.rules.rule.Condition",
         "dplan.rules.sql.script",
         "dplan.rules.muting.muted",
+        "dplan.rules.muting.unmuted",
     ],
     "Pictures": [
         "dplan.plot.scores",

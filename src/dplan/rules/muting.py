@@ -102,7 +102,24 @@ def muted(
 
 
 def unmuted(found: RuleFile, kind: Kind) -> RuleFile:
-    """Return the file with a kind that is not muted."""
+    """Return the file with a kind that is not muted.
+
+    Parameters
+    ----------
+    found : RuleFile
+        The file.
+    kind : Kind
+        One of its kinds.
+
+    Examples
+    --------
+    >>> from dplan.rules.rule import Condition, Rule
+    >>> kind = Kind("cheap", Rule((Condition("price", "integer", at_most=9),)))
+    >>> found = RuleFile({"price": "integer"}, (kind,))
+    >>> found = muted(found, kind, owner="ann", reason="tests")
+    >>> unmuted(found, found.named("cheap")).kinds[0].about["muted"] is None
+    True
+    """
     return _with(found, kind, None)
 
 
