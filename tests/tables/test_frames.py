@@ -11,6 +11,7 @@ from sklearn.metrics import average_precision_score
 
 import dplan
 from dplan import IForest, LogisticBaseline, TableDetector
+from dplan.columns.frames import as_frame
 from dplan.tables import Input, TableModel, fit_table, from_table, read_table
 from tests.datasets.bank import example_tables
 
@@ -250,3 +251,15 @@ def test_a_score_at_the_threshold_is_an_alert_for_all():
     np.testing.assert_array_equal(detector.predict(X) == -1, scores >= threshold)
     np.testing.assert_array_equal(detector.decision_function(X) < 0, scores >= threshold)
     np.testing.assert_array_equal(detector.score_samples(X) < detector.offset_, scores >= threshold)
+
+
+def test_sparse_columns_of_pandas_are_read_and_what_has_no_type_is_named():
+    pandas = pytest.importorskip("pandas")
+    dummies = pandas.get_dummies(pandas.Series(["a", "b", "a"]), sparse=True)
+    assert as_frame(dummies).to_dict(as_series=False) == {"a": [True, False, True], "b": [False, True, False]}
+    for values in ([1j, 2, 3], pandas.interval_range(0, 3)):
+        frame = pandas.DataFrame({"x": values, "label": [0, 0, 1]})
+        with pytest.raises(
+            TypeError, match=r"^column 'x' has the unsupported type .*; drop it or convert it to numb"
+        ):
+            from_table(frame, label="label")

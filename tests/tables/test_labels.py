@@ -440,6 +440,17 @@ def test_a_label_column_of_yes_and_no_needs_no_words():
         from_table(pl.DataFrame({"x": [1, 2, 3], "l": ["no", "no", "perhaps"]}), "l")
 
 
+@pytest.mark.parametrize("words", [("no", "yes"), ("0", "1"), ("false", "true")])
+@pytest.mark.parametrize("dtype", [pl.Categorical, "enum", "pandas"])
+def test_labels_may_be_categories(words, dtype):
+    table = pl.DataFrame({"amount": range(6), "bad": [*words[:1] * 4, words[1], words[1]]})
+    if dtype == "pandas":
+        table = table.to_pandas().astype({"bad": "category"})
+    else:
+        table = table.with_columns(pl.col("bad").cast(pl.Enum(words) if dtype == "enum" else dtype))
+    assert from_table(table, label="bad").y.tolist() == [0, 0, 0, 0, 1, 1]
+
+
 def test_every_command_reads_a_label_column_of_yes_and_no(tmp_path):
     noise = pl.col("noise").replace({"yes": "sí", "no": "não"})
     table = machines().select("pressure", "level", noise)

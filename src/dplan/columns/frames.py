@@ -124,7 +124,14 @@ def _from_pandas(name: str, series: Any) -> pl.Series:
                     f"{shown(value)} has a different type from {shown(present[0][1])} in row {present[0][0] + 1}; "
                     "use one type for the whole column",
                 )
-    return pl.Series(name, pl.from_pandas(series))
+    dense = series.sparse.to_dense() if hasattr(series, "sparse") else series
+    try:
+        return pl.Series(name, pl.from_pandas(dense))
+    except (TypeError, NotImplementedError) as error:
+        raise TypeError(
+            f"column {shown(name)} has the unsupported type {series.dtype}; drop it or convert it to numbers, text, "
+            "booleans or dates"
+        ) from error
 
 
 def check_same_columns(expected: list[str], found: list[str]) -> None:

@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dplan.arrays import Float32s
+from dplan.columns.column import TEXTS
 from dplan.columns.flags import is_flag, read_flags
 from dplan.detectors._checks import warn_of_many_anomalies
 from dplan.exceptions import CellError
@@ -273,8 +274,9 @@ JOINED = " + "  # between the names of several label columns
 
 def without_words(labels: pl.Series) -> pl.Series:
     """Return yes and no, in several languages, as 1 and 0; other labels as they are."""
-    if labels.dtype != pl.String:
+    if labels.dtype not in TEXTS:
         return labels
+    labels = labels.cast(pl.String)  # pandas and polars have categories
     texts = as_texts(labels)
     distinct = texts.drop_nulls().unique().to_list()
     return read_flags(texts).cast(pl.Int64) if distinct and all(map(is_flag, distinct)) else labels
