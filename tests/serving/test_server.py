@@ -1,13 +1,18 @@
 """Starting, stopping, and models that are replaced while they are served."""
 
+import json
+import logging
 import os
+import re
 import shutil
 import subprocess
 import sys
+from datetime import datetime, timedelta
 
 import pytest
 
 from dplan import DPLAN
+from dplan.serving import server
 from dplan.tables import fit_table, from_table
 from tests.serving.load import under_load
 from tests.serving.process import Running, until
@@ -95,3 +100,49 @@ def test_without_a_model_it_does_not_start(content, tmp_path):
     assert run.returncode == 1
     assert run.stderr.splitlines()[-1].startswith("Error: ")
     assert ("contains no .dplan file" if content is None else "m.dplan") in run.stderr.splitlines()[-1]
+
+
+def test_some_files_are_left_for_models():
+    code = (
+        "import resource\n"
+        "from dplan.serving.server import _connections\n"
+        "for files in (4000, 2064, 500, 65, 60):\n"
+        "    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))\n"
+        "    print(_connections())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["2000", "2000", "436", "1", "1"], done.stderr
+
+
+@pytest.mark.parametrize(("quiet", "level"), [(False, logging.INFO), (True, logging.WARNING)])
+def test_the_log_is_json_and_says_less_if_asked_to(quiet, level, capsys):
+    names = ("dplan.serving", "uvicorn")
+    before = {
+        name: (log.handlers, log.propagate, log.level) for name in names for log in [logging.getLogger(name)]
+    }
+    try:
+        server._log_to_stderr(quiet)
+        own, theirs = map(logging.getLogger, names)
+        assert (own.level, theirs.level) == (level, logging.WARNING)
+        assert not own.propagate
+        assert not theirs.propagate
+        own.info("model loaded", extra={"fields": {"model": "m"}})
+        own.warning("model not loaded")
+        theirs.info("started")
+        theirs.warning("odd")
+        lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    finally:
+        for name, (handlers, propagate, own_level) in before.items():
+            log = logging.getLogger(name)
+            log.handlers, log.propagate = handlers, propagate
+            log.setLevel(own_level)
+    said = [(line["level"], line["event"], line.get("model")) for line in lines]
+    expected = [
+        ("info", "model loaded", "m"),
+        ("warning", "model not loaded", None),
+        ("warning", "odd", None),
+    ]
+    assert said == expected[quiet:]
+    for line in lines:
+        assert datetime.fromisoformat(line["time"]).utcoffset() == timedelta(0)
+        assert re.search(r"\.\d{3}\+00:00$", line["time"])
