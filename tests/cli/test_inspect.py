@@ -206,7 +206,12 @@ def test_python_has_it_too(tmp_path, source):
     assert found.columns["column"].to_list() == ["kg", "day", "town"]
     assert found.columns["understood as"].to_list() == ["number", "date, year first", "category"]
     assert found.labels == "1 anomaly, 19 unlabelled"
-    assert "These would stop a fit:" in str(found)
+    assert "These would stop a fit:" in str(found) == repr(found)
+    shown = found._repr_html_()
+    assert all(
+        text in shown
+        for text in ("decimal point, as in &#x27;0.5&#x27;", "<div>These would stop a fit:", "<table")
+    )
     assert found.table["kg"].null_count() == 2
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -30,9 +31,9 @@ from dplan.text import shown
 __all__ = ["Inspection", "inspect"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Inspection:
-    """How a table is understood, from `inspect`; printing it shows all of it.
+    """How a table is understood, from `inspect`; printing it, or a notebook, shows all of it.
 
     Attributes
     ----------
@@ -58,8 +59,8 @@ class Inspection:
     """
 
     name: str
-    table: pl.DataFrame = field(repr=False)
-    columns: pl.DataFrame = field(repr=False)
+    table: pl.DataFrame
+    columns: pl.DataFrame
     labels: str = ""
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -84,11 +85,27 @@ class Inspection:
 
     def __str__(self) -> str:
         """Return all of it as text."""
-        with pl.Config(
-            tbl_rows=-1, tbl_cols=-1, fmt_str_lengths=200, tbl_width_chars=180,
-            tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True,
-        ):  # fmt: skip
+        with _all_shown():
             return "\n".join([*self.notes, str(self.columns), *self.lines()])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """Return all of it for a notebook."""
+        with _all_shown():
+            table = self.columns._repr_html_()
+        notes, lines = (
+            "".join(f"<div>{escape(line)}</div>" for line in part) for part in (self.notes, self.lines())
+        )
+        return notes + table + lines
+
+
+def _all_shown() -> pl.Config:
+    return pl.Config(
+        tbl_rows=-1, tbl_cols=-1, fmt_str_lengths=200, tbl_width_chars=180,
+        tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True,
+    )  # fmt: skip
 
 
 def inspect(
