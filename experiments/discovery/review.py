@@ -12,7 +12,7 @@ package, and goes on until an anomaly is found, since they learn from known anom
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from dplan.exceptions import NoLabelsWarning
 from dplan.review.engine import Engine
 from dplan.review.log import VerdictLog
+from dplan.review.progress import threshold_view
 from dplan.review.rounds import Progress, Round
 from dplan.review.session import Session
 from dplan.review.simulation import simulate
@@ -35,6 +36,7 @@ __all__ = ["CHECKPOINTS", "VERDICTS", "review", "review_version"]
 
 CHECKPOINTS = (20, 50, 100, 300)
 VERDICTS = CHECKPOINTS[-1]
+OTHERS = (10, 25, 50, 100, 200)  # alerts that nobody has reviewed, of thresholds that are looked at
 
 _ON_THE_PAGE = "DPLANEnsemble"  # what the review page learns with
 _FROM_FALSE_ALARMS = tuple(RIVALS)  # learn before the first anomaly is found
@@ -72,7 +74,9 @@ def review(
     -------
     dict
         finds (the numbers of the verdicts, from 1, that found an anomaly), found (how many of them after 20, 50, 100
-        and 300 verdicts), verdicts, rows, anomalies, refits, and the seconds to fit and to score.
+        and 300 verdicts), verdicts, rows, anomalies, refits, and the seconds to fit and to score. On the page, also
+        thresholds: what the page says about alerts whenever the detector has learned, as verdicts, alerts that nobody
+        has reviewed, the lower and upper limit of the anomalies among them, and how many there are.
 
     Examples
     --------
@@ -85,8 +89,9 @@ def review(
     clock = {"fit_seconds": 0.0, "score_seconds": 0.0}
     most = min(n_verdicts, len(table.X))
     detector = create(method, **parameters, random_state=seed)
+    said: dict[str, Any] = {}
     if method == _ON_THE_PAGE:
-        judged, refits = _on_the_page(detector, table, per_refit, seed, most, clock)
+        judged, refits, said["thresholds"] = _on_the_page(detector, table, per_refit, seed, most, clock)
     else:
         judged, refits = _by_score(method, detector, table, per_refit, seed, most, clock)
     finds = (1 + np.flatnonzero(table.anomalous[judged])).tolist()
@@ -97,27 +102,54 @@ def review(
         "rows": len(table.X),
         "anomalies": int(table.anomalous.sum()),
         "refits": refits,
+        **said,
         **clock,
     }
 
 
 def _on_the_page(
     detector: Any, table: ReviewTable, per_refit: int, seed: int, most: int, clock: dict[str, float]
-) -> tuple[list[int], int]:
-    """Review a table in a session of the review page; return the rows in the order of their verdicts, and the fits."""
+) -> tuple[list[int], int, list[list[int]]]:
+    """Review a table in a session of the review page.
+
+    Returns the rows in the order of their verdicts, the fits, and what the page said about alerts.
+    """
     X, anomalous = table
     judged: list[int] = []
+    thresholds: list[list[int]] = []
     with TemporaryDirectory() as folder, VerdictLog(None) as log:
         file = as_file(pl.DataFrame(X, schema=[f"c{j}" for j in range(X.shape[1])]), None, None, Path(folder))
         session = Session(
             _Timed(Engine(file, None, seed=seed, learner=detector), clock), log, refit_every=per_refit
         )
         session.open()
-        for row in simulate(session, lambda row: "anomaly" if anomalous[row] else "", most):
+
+        def answer(row: int) -> str:
+            if len(judged) % per_refit == 0:
+                thresholds.extend(_about_alerts(session, anomalous))
+            return "anomaly" if anomalous[row] else ""
+
+        for row in simulate(session, answer, most):
             judged.append(row)
             if anomalous[judged].sum() == anomalous.sum():
                 break
-        return judged, 1 + session.round.number
+        return judged, 1 + session.round.number, thresholds
+
+
+def _about_alerts(session: Session, anomalous: NDArray[np.bool_]) -> Iterator[list[int]]:
+    """Yield what the page says about alerts that nobody has reviewed, and how many of them are anomalies.
+
+    Thresholds are where the slider is at first, and where it leaves some alerts to review.
+    """
+    view, judged, scores = threshold_view(session), list(session.judged()), session.round.scores
+    steps = [step for step in view["volume"] if step["others"] is not None]
+    first = [step for step in steps if step["score"] <= view["threshold"]][:1]
+    for wanted in OTHERS:
+        first += [step for step in steps if step["alerts"] - step["reviewed"] >= wanted][:1]
+    for step in first:
+        alerts = session.round.model.is_alert(scores, step["score"])
+        alerts[judged] = False
+        yield [len(judged), int(alerts.sum()), *step["others"], int((alerts & anomalous).sum())]
 
 
 class _Timed:

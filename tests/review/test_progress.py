@@ -10,15 +10,19 @@ from dplan.likeness import Likeness
 from dplan.review.progress import FEWEST, alert_volume, likely_rate, next_rows
 from tests.conftest import PROJECT
 
-RECORDS = PROJECT / "experiments" / "results" / "discovery" / "journal.jsonl.gz"
+RESULTS = PROJECT / "experiments" / "results"
+
+
+def cells(name):
+    """Return the finished simulated reviews of a folder of results."""
+    with gzip.open(RESULTS / name / "journal.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return [cell for line in lines if (cell := json.loads(line)).get("status") == "done"]
 
 
 def reviews(method):
     """Return, for each simulated review of the suite discovery, which verdicts found an anomaly."""
-    with gzip.open(RECORDS, "rt", encoding="utf-8") as lines:
-        cells = [cell for line in lines if (cell := json.loads(line)).get("method") == method]
-    for cell in cells:
-        if cell["status"] == "done" and cell["x"] == 10:
+    for cell in cells("discovery"):
+        if cell["method"] == method and cell["x"] == 10:
             yield np.isin(np.arange(1, cell["verdicts"] + 1), cell["finds"])
 
 
@@ -48,6 +52,13 @@ def test_the_interval_of_a_threshold_covers_its_alerts_in_simulated_reviews(meth
     covered = [said.low <= truth <= said.high for _, said, truth in places(method, n)]
     assert len(covered) > 300
     assert np.mean(covered) >= 0.85
+
+
+def test_the_interval_of_alerts_covers_those_that_nobody_has_reviewed():
+    """On the session of the page: by its scores of the moment, and not in the order in which it asks."""
+    said = [one for cell in cells("discovery-thresholds") for one in cell["thresholds"]]
+    assert len(said) > 2_000
+    assert np.mean([low <= truth <= high for _, _, low, high, truth in said]) >= 0.85
 
 
 def test_when_the_page_says_to_stop_that_is_right():
