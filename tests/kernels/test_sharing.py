@@ -139,6 +139,32 @@ def test_a_helper_compiles_what_explaining_needs(tmp_path):
     assert not [name for name in modules if name.startswith("dplan._kernels.replaced")]
 
 
+FIT = """
+import sys
+import numpy as np
+from numba.core import event
+from dplan import DPLAN
+
+class Compiled(event.Listener):
+    def on_start(self, started):
+        print(started.data["dispatcher"].py_func.__module__)
+
+    def on_end(self, ended):
+        pass
+
+event.register("numba:compile", Compiled())
+DPLAN(n_steps=200, warmup_steps=100, random_state=0).fit(np.random.default_rng(0).random((300, 4)), np.arange(300) < 9)
+"""
+
+
+def test_a_helper_compiles_what_an_agent_needs(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-m", "dplan.cli._ahead", "fit", "dplan"], env=environment, check=True)
+    out, errors = start(FIT, tmp_path).communicate()
+    assert out, errors  # numbers of another type than those of a prepared table are scaled
+    assert not [name for name in out.split() if name.startswith("dplan.agent")]
+
+
 TELL = """
 import logging, sys
 import numpy as np

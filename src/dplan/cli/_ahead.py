@@ -25,7 +25,7 @@ def compile_ahead(job: str, name: str = "") -> None:
     job : str
         What the command will do: "fit" or "explain".
     name : str
-        The detector to fit.
+        The detector to fit, in upper or lower case.
     """
     from dplan._kernels import cache, sharing
 
@@ -60,20 +60,23 @@ def _kernels(job: str) -> list[Any]:
 def _fit(name: str) -> None:
     import numpy as np
 
-    from dplan.detectors._registry import entry_of
+    from dplan.detectors._registry import list_detectors
+    from dplan.detectors._rows import Labelling
     from dplan.detectors.dplan import DPLAN
 
-    entry = entry_of(name)
+    entry = next((one for one in list_detectors() if one.name.casefold() == name.casefold()), None)
     if entry is None:
         return
-    X, y = np.random.default_rng(0).random((200, 3), dtype=np.float32), np.arange(200) < 10
+    rng, y = np.random.default_rng(0), (np.arange(200) < 10).astype(np.int64)
+    X = rng.random((200, 3), dtype=np.float32)
     once: dict[str, Any] = {
         "random_state": 0,
         "callback": lambda *_: True,
     }  # one round of training runs every kernel
     if hasattr(entry.detector, "warmup_steps"):
-        # An agent: the command meets the kernels of its steps last, and they take longest, so they come first here.
-        DPLAN(intrinsic_reward=False, scale=False, **once).fit(X, y)
+        # An agent: the command meets the kernels of its steps last, and they take longest, so they come first here,
+        # even before scikit-learn is imported.
+        DPLAN(intrinsic_reward=False, **once)._train_on_scaled(X, Labelling(y), rng)
     entry.create(**once).fit(X, y)
 
 

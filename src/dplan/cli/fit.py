@@ -111,8 +111,8 @@ def fit(
 
     if no_estimate and budget is not None:
         raise click.UsageError("--budget is for the estimate, and --no-estimate skips it")
+    compile_ahead("fit", name)  # before scikit-learn is imported, which takes a second
     detector = create(name, settings, seed)
-    compile_ahead("fit", type(detector).__name__)
     given = reading.table(table)
     with output.claimed(given, *files_read()), nothing_written(), warnings_as_lines(), stopwatch() as seconds:
         status(f"Reading {table}")
