@@ -18,8 +18,10 @@ import numpy as np
 import polars as pl
 
 from benchmarks.bars import Bar, interleaved, show
+from benchmarks.startup import BEFORE, python, unpacked
 
 ROWS, COLUMNS = 100_000, 50
+LONG, NUMBERS = 200_000, 24  # of a CSV file, which also has texts and a date
 CLIENTS, VERDICTS = 2, 400
 
 FIT = """
@@ -33,11 +35,21 @@ fit_table(from_table(table, label="label"), detector, estimate=False).save(sys.a
 """
 
 
-def _opened(model: Path, table: Path, folder: Path) -> None:
-    """Start the command, and stop it when the table is open."""
+FIT_CSV = """
+import sys
+from dplan import DPLANEnsemble
+from dplan.tables import fit_table, from_table, read_table
+detector = DPLANEnsemble(n_jobs=-1, random_state=0, n_steps=4000, warmup_steps=2000)
+labelled = from_table(read_table(sys.argv[1]), label="label", id="id")
+fit_table(labelled, detector, estimate=False).save(sys.argv[2])
+"""
+
+
+def _opened(model: Path, table: Path, folder: Path, source: str | None = None) -> None:
+    """Start the command, and stop it when the table is open; ``source`` is the package of an earlier revision."""
     command = [sys.executable, "-m", "dplan", "review", str(model), str(table), "--no-browser"]
     options = ["--log", str(folder / "opening.jsonl"), "--model-out", str(folder / "opening.dplan")]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1", **({"PYTHONPATH": source} if source else {})}
     with subprocess.Popen(
         [*command, *options], stdout=subprocess.PIPE, text=True, env=environment
     ) as process:
@@ -45,6 +57,8 @@ def _opened(model: Path, table: Path, folder: Path) -> None:
         for line in process.stdout:
             if line.startswith("Opened"):
                 break
+        else:
+            raise RuntimeError("the table was not opened")
         process.kill()
 
 
@@ -52,6 +66,46 @@ def _scored(model: Path, table: Path, folder: Path) -> None:
     options = ["-m", str(model), "-o", str(folder / "scored.parquet"), "--overwrite"]
     command = [sys.executable, "-m", "dplan", "score", str(table), *options]
     subprocess.run(command, check=True, capture_output=True)
+
+
+def against_before() -> list[Bar]:
+    """Compare opening a long CSV file with an earlier revision, which is left out if the history does not have it.
+
+    Both include starting the command; each revision opens the table with a model that it has fitted.
+    """
+    with tempfile.TemporaryDirectory(dir=".") as name:
+        folder = Path(name).resolve()
+        before = unpacked(BEFORE, folder / BEFORE)
+        if before is None:
+            return []
+        table, train = folder / "long.csv", folder / "train.csv"
+        rows = _long_table()
+        rows.write_csv(table)
+        rows[:20_000].with_columns(label=(pl.int_range(20_000) % 500 == 0).cast(pl.Int64)).write_csv(train)
+        jobs = []
+        for revision, source in (("now", None), (BEFORE, before)):
+            model, own = folder / f"{revision}.dplan", folder / f"opened {revision}"
+            own.mkdir()
+            python("-c", FIT_CSV, str(train), str(model), source=source)
+            jobs.append(lambda m=model, o=own, s=source: _opened(m, table, o, s))
+        now, then = interleaved(jobs, rounds=4)
+    detail = f"{now:.1f} s against {then:.1f} s, CSV with {LONG:,} × {len(rows.columns)}; aim: a third"
+    return [Bar(f"opening a table, against {BEFORE}", now / then, detail, at_most=0.6)]
+
+
+def _long_table() -> pl.DataFrame:
+    rng = np.random.default_rng(0)
+    X = rng.normal(100, 20, (NUMBERS, LONG)).round(2)
+    X[:, ::500] += 90
+    return pl.DataFrame(
+        {
+            "id": [f"r{i:06}" for i in range(LONG)],
+            **{f"c{j}": X[j] for j in range(NUMBERS)},
+            "country": rng.choice(["DE", "FR", "IT", "PL", "ES"], LONG),
+            "shop": rng.choice([f"s{i}" for i in range(300)], LONG),
+            "day": np.datetime64("2020-01-01") + rng.integers(0, 1400, LONG),
+        }
+    )
 
 
 @dataclass
@@ -143,6 +197,7 @@ def run() -> bool:
     return show(
         "Review page",
         [
+            *against_before(),
             Bar(
                 "opening a table, against dplan score",
                 opening / scoring,
