@@ -277,6 +277,7 @@ def test_ids_are_distinguished_from_quantities_and_free_text():
         "cents": ([str(x) for x in rng.permutation(90_000)[:n]], "number"),  # all different, but a quantity
         "case": ([str(x) for x in rng.permutation(5_000)[:n]], "id"),  # quantities so close would repeat
         "odd rows": ([str(i) for i in range(1, 2 * n, 2)], "id"),
+        "amount": ([str(x) for x in [*range(n - 2), 900, 950]], "number"),  # ids have no such gaps
         "price": ([f"{x:.2f}" for x in rng.lognormal(3, 1, n)], "number"),
         "branch": ([f"{x:04}" for x in rng.integers(1, 60, n)], "category"),
         "city": ([["New York", "Rio", "Bad Homburg"][x] for x in rng.integers(0, 3, n)], "category"),

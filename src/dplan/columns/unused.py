@@ -121,6 +121,8 @@ def counter_of(values: pl.Series) -> str:
     'counts the rows from 7 to 206'
     >>> counter_of(pl.Series(range(1, 2000, 3)).shuffle(seed=0))
     '667 different whole numbers from 1 to 1999, and quantities would repeat'
+    >>> counter_of(pl.Series([*range(500), 900, 950]))  # no sample of a count has such a gap
+    ''
     """
     if not values.dtype.is_integer():
         return ""
@@ -130,12 +132,12 @@ def counter_of(values: pl.Series) -> str:
     low, high, n = int(present.min()), int(present.max()), len(present)  # type: ignore[arg-type]
     named = _ID_NAME.search(values.name) is not None
     wide = low >= 10**7 and len(str(low)) == len(str(high)) and high - low > 0.3 * high
-    # The chance that n values drawn from such a range are all different is about exp(-n² / (2 × range)).
+    # The chance that n quantities within such a range are all different is about exp(-n² / (2 × range)).
     dense = n * n > 28 * (high - low)  # less than one in a million
     if not (named or wide or dense):
         return ""
     n_distinct = present.n_unique()
-    if dense and n_distinct == n:
+    if dense and n_distinct == n and _is_even(present):
         if high - low == n - 1 and (present.is_sorted() or present.is_sorted(descending=True)):
             return f"counts the rows from {low} to {high}"
         return f"{n:,} different whole numbers from {low} to {high}, and quantities would repeat"
@@ -144,3 +146,9 @@ def counter_of(values: pl.Series) -> str:
     if wide and n_distinct >= 0.99 * n:
         return f"{n_distinct:,} different numbers of {len(str(low))} digits"
     return ""
+
+
+def _is_even(values: pl.Series) -> bool:
+    """Return whether no gap between values is larger than those of a sample of a count, but for one in a million."""
+    gaps = np.diff(values.sort().to_numpy().astype(np.float64))
+    return bool(gaps.max() <= gaps.mean() * (np.log(len(values)) + 14))
