@@ -195,7 +195,7 @@ class TableDetector(ScoresTables, OutlierEstimator):
         if not fitting:
             check_fitted(self, "model_")
         if not is_frame(X):
-            if isinstance(X, Mapping) or (isinstance(X, list | tuple) and X and isinstance(X[0], Mapping)):
+            if type(X) is dict or (isinstance(X, list | tuple) and X and isinstance(X[0], Mapping)):
                 raise TypeError(
                     "expected a table, got rows as dictionaries; make a frame of them: polars.DataFrame(rows)"
                 )
