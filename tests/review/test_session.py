@@ -54,7 +54,7 @@ def test_explorers_have_a_place_while_the_top_of_the_queue_finds_less_than_they_
     current = session.round
     asked = session.queue()[9]  # the last of the batch
     assert asked == current.explored[0]
-    novelty = session.maker._explorer.anomaly_score(current.prepared)
+    novelty = session.maker._explorer.values(current.prepared)
     others = [current.places[row] for row in session.queue()[10:]]
     assert novelty[current.places[asked]] >= novelty[others].max()
     assert queue_view(session)["rows"][9]["explored"] == (current.rank(asked) > 20)
