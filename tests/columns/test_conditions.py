@@ -204,6 +204,14 @@ def test_near_places_in_a_cycle(cycle, place, near, away, words):
     assert own.condition(place) == words
 
 
+@pytest.mark.parametrize(("cycle", "n"), [("hour", 1440), ("weekday", 7), ("day", 31)])
+def test_the_last_place_of_a_cycle_is_next_to_the_first(cycle, n):
+    circle = CYCLES[cycle].circle.astype(np.float64)
+    steps = np.linalg.norm(np.roll(circle, -1, axis=0) - circle, axis=1)
+    assert len(steps) == n
+    np.testing.assert_allclose(steps, steps[0], rtol=1e-3)
+
+
 def test_a_flag_says_how_often_it_is_so():
     def typical(share):
         found = Flag(name="paid", maximum=1.0, fill=(share,)).typical(np.empty((0, 1)))
