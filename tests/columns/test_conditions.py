@@ -1,12 +1,15 @@
 """What is said and drawn about each type: typical values, conditions that a row meets, distributions."""
 
+import dataclasses
 import datetime as dt
 
 import numpy as np
 import polars as pl
 import pytest
 
+from dplan.columns import TYPES
 from dplan.columns.cycles import CYCLES
+from dplan.columns.dates import Date
 from dplan.columns.flags import Filled, Flag
 from dplan.columns.frequencies import Frequency
 from dplan.columns.preparer import TablePreparer
@@ -276,3 +279,25 @@ def test_rows_with_other_levels_have_a_bar_of_their_own(parts):
     assert column.spread(pl.Series([*"aaabbbccdde"])).startswith("'a', 'b', ")
     assert column.spread(pl.Series([*"aaabbbccdde"])).endswith(" and 2 more")
     assert column.distance(np.array([0.25, -0.25, 0.0])) == 0.25
+
+
+@pytest.mark.parametrize("type_", TYPES)
+def test_a_column_is_made_by_name_and_never_changed(type_):
+    with pytest.raises(TypeError, match="positional argument"):
+        type_("amount")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        type_(name="amount").name = "size"
+
+
+@pytest.mark.parametrize(
+    ("order", "points", "votes"),
+    [
+        ("dmy", True, {"order": "dmy", "probable decimal": ","}),  # where 31.1. is a date, 1,5 is a number
+        ("dmy", False, {"order": "dmy"}),
+        ("mdy", True, {"order": "mdy"}),
+        ("ymd", True, {}),
+        ("ymd", False, {}),
+    ],
+)
+def test_dates_say_what_is_usual_in_their_table(order, points, votes):
+    assert Date(order=order, points=points).votes() == votes
