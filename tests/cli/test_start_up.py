@@ -17,7 +17,7 @@ from dplan.detectors._registry import list_detectors
 from tests.detectors.quick import QUICK
 from tests.serving.process import Running, until
 
-UNNEEDED = ("sklearn", "scipy.stats", "pandas")
+UNNEEDED = ("sklearn", "scipy.stats", "pandas", "rich.progress")  # bars are for terminals
 
 
 @pytest.fixture(scope="module")

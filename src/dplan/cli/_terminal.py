@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 import signal
 import sys
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -206,6 +207,9 @@ _SECONDS_BETWEEN_LINES = 10
 @contextmanager
 def training_progress(detector: Detector) -> Iterator[Callable[[str], None]]:
     """Show the progress of training on a terminal; yield a function that sets the name of the current stage."""
+    if not _shows_bars():
+        yield lambda name: status(name.capitalize())
+        return
     from rich.progress import ProgressColumn, Task
     from rich.text import Text
 
@@ -250,12 +254,14 @@ def progress_bar() -> Iterator[Callable[[str, int, int | None], None]]:
 
     Where there is no terminal, a line is printed when a stage begins, and then every ten seconds.
     """
-    from rich.progress import MofNCompleteColumn, TaskProgressColumn
-
     stage, started, said = "", 0.0, 0.0
+    bar: Progress | None = None
+    with ExitStack() as stack:
+        if _shows_bars():
+            from rich.progress import MofNCompleteColumn, TaskProgressColumn
 
-    with _bar(TaskProgressColumn(), MofNCompleteColumn()) as bar:
-        task = bar.add_task("", total=None)
+            bar = stack.enter_context(_bar(TaskProgressColumn(), MofNCompleteColumn()))
+            bar.add_task("", total=None)
 
         def update(name: str, done: int, total: int | None) -> None:
             nonlocal stage, started, said
@@ -266,7 +272,8 @@ def progress_bar() -> Iterator[Callable[[str, int, int | None], None]]:
             elif now - said > _SECONDS_BETWEEN_LINES and total and done:
                 said, left = now, (now - started) / done * (total - done)
                 status(f"{name}: {done / total:.0%}, about {_duration(left)} left")
-            bar.update(task, description=name, completed=done, total=total)
+            if bar is not None:
+                bar.update(bar.task_ids[0], description=name, completed=done, total=total)
 
         yield update
 
@@ -275,16 +282,18 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
+def _shows_bars() -> bool:
+    """Return whether progress bars are shown; rich, which draws them, takes a moment to import."""
+    return sys.stderr.isatty() or bool(os.environ.get("FORCE_COLOR"))
+
+
 @contextmanager
 def _bar(*columns: Any) -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
     every = (TextColumn("{task.description}", markup=False), BarColumn(), *columns, TimeRemainingColumn())
-    bar = Progress(*every, console=console, disable=not console.is_terminal, transient=True)
-    # Before rich 15, a bar that is not shown prints an empty line when it ends.
-    with bar if console.is_terminal else nullcontext():
+    with Progress(*every, console=Console(stderr=True), transient=True) as bar:
         yield bar
 
 
