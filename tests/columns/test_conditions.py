@@ -229,6 +229,8 @@ def test_a_flag_says_how_often_it_is_so():
     assert paid.spread(pl.Series([True, False, None, False, False])) == "25 % yes"
     missing = paid.picture(np.empty((0, 1)), np.array([0.25]), missing=True)
     assert missing == bars(("false", 0.75, False), ("true", 0.25, False))
+    odd = np.array([[-1.0], [0.0], [0.25], [2.0]])  # a table with types may have other numbers later
+    assert paid.histogram([odd]).shares[0].tolist() == [0.75, 0.25]
 
 
 def test_rare_and_new_levels_by_frequency():
