@@ -38,7 +38,8 @@ class Client:
 
     def request(self, method, path, body=None, headers=None, cookie=True):
         """Return status, headers and body."""
-        sent = {"Cookie": self.cookie} if cookie else {}
+        # A new connection each time: the server ends those that are idle for seconds.
+        sent = {"Connection": "close", **({"Cookie": self.cookie} if cookie else {})}
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
             sent["Content-Type"] = "application/json"

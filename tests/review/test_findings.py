@@ -15,7 +15,7 @@ from dplan.review.engine import Engine
 from dplan.review.table import as_file
 from dplan.review.view import open_rows, state_view
 from tests.browser import needs_browser
-from tests.review.browsing import LAPTOP, PHONE, press, ready, shown
+from tests.review.browsing import DESKTOP, LAPTOP, PHONE, press, ready, shown
 from tests.review.serving import Client, served
 from tests.serving.process import until
 
@@ -126,6 +126,7 @@ def test_all_columns_of_similar_rows_can_be_seen(open_page):
     assert table["width"] <= box["width"] + 1
 
 
+@needs_browser
 def test_the_filter_is_in_sight_beside_the_first_row(open_page):
     page = open_page(viewport={"width": 1280, "height": 720})
     for key in "j" * 15 + "k" * 15:
@@ -133,6 +134,37 @@ def test_the_filter_is_in_sight_beside_the_first_row(open_page):
     queue, found = page.locator("aside.queue").bounding_box(), page.locator("#filter").bounding_box()
     assert page.locator("#queue li:first-child [aria-current=true]").count() == 1
     assert found["y"] >= queue["y"]
+
+
+@needs_browser
+def test_the_page_says_when_it_will_learn_and_then_it_does(open_page, review):
+    review.session.refit_every = 3
+    page = open_page()
+    for said in ("Learns in 2 verdicts", "Learns in 1 verdict", "Learned once"):
+        press(page, "a")
+        page.wait_for_function("said => document.getElementById('activity').innerText === said", arg=said)
+    assert review.session.round.number == 1
+
+
+@needs_browser
+@pytest.mark.parametrize("viewport", [DESKTOP, LAPTOP])
+def test_buttons_of_verdicts_stay_where_they_are(open_page, review, viewport):
+    """What one click has decided, the next one decides, too: nobody looks at the button again."""
+    held = []
+    page = open_page(viewport=viewport, routes={"**/api/verdict": lambda route: held.append(route)})
+    button = page.locator("#verdicts [data-verdict=anomaly]")
+    places = [button.bounding_box()]
+    assert not page.is_visible("#group")
+    page.fill("#filter", "payment:copy-")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#group:visible")
+    ready(page)
+    places.append(button.bounding_box())
+    page.keyboard.press("n")
+    page.wait_for_selector("#doing:visible")
+    places.append(button.bounding_box())
+    assert places[0] == places[1] == places[2]
+    held[0].continue_()
 
 
 def test_rows_without_an_id_are_called_by_their_number(folder, tmp_path):

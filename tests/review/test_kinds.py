@@ -245,6 +245,22 @@ def test_the_queue_and_the_row_name_the_kind_and_one_kind_can_be_chosen(open_pag
 
 
 @needs_browser
+def test_a_file_in_which_no_kind_has_a_rule_is_said(browser, folder, tmp_path):
+    RuleFile({}, (Kind("like fraud", None),)).save(tmp_path / "kinds.json")
+    options = {"maker": maker_of(folder, tmp_path), "kinds": tmp_path / "kinds.json"}
+    with served(folder, tmp_path, **options) as review:
+        page = browser.new_page()
+        page.goto(review.url)
+        ready(page)
+        assert not page.is_visible("#by-kind")
+        page.click("#kinds-open")
+        page.wait_for_selector("#all-kinds[open]")
+        assert page.inner_text("#muting-said").startswith("No kind in the file has a rule")
+        assert not page.is_visible("#all-kinds table")
+        page.close()
+
+
+@needs_browser
 @pytest.mark.parametrize("viewport", [None, PHONE])
 def test_one_key_offers_the_rest_of_a_kind_and_undo_takes_all_of_it_back(open_page, review, viewport):
     page = open_page(**({} if viewport is None else {"viewport": viewport}))

@@ -167,6 +167,18 @@ def test_names_do_not_grow(tmp_path):
         ReviewFiles.of(table, model, model_out=model)
 
 
+def test_a_review_that_is_still_running_is_pointed_to(folder, tmp_path):
+    shutil.copy(folder / "fraud.dplan", tmp_path)
+    pl.read_csv(folder / "june.csv")[:500].write_csv(tmp_path / "june.csv")
+    with day(tmp_path, "fraud.dplan", "june.csv") as page:
+        again = subprocess.run(
+            [sys.executable, "-m", "dplan", "review", "--no-browser"],
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert again.returncode == 1
+        assert f"if that is this review, its page is {page.url}" in again.stderr
+
+
 def test_a_port_that_is_taken_is_said_and_the_token_stays(folder, tmp_path):
     with served(folder, tmp_path, continues=True) as page:
         url, port = page.url, page._socket.getsockname()[1]

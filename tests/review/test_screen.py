@@ -119,13 +119,15 @@ def test_keys_do_not_queue_up_onto_rows_that_nobody_has_seen(open_page, review):
       const ask = window.fetch;
       window.fetch = (path, options) => {
         const row = document.querySelector('.row-id').innerText;
-        if (path === '/api/verdict') window.asked.push({ row, at: performance.now() });
-        return ask(path, options);
+        if (path !== '/api/verdict') return ask(path, options);
+        const one = { row, at: performance.now(), answered: false };
+        window.asked.push(one);
+        return ask(path, options).finally(() => { one.answered = true; });
       };
     }""")
     for _ in range(50):
         page.keyboard.press("n")
-    ready(page)
+    page.wait_for_function("() => window.asked.every((one) => one.answered)")
     seen, asked = page.evaluate("() => [window.seen, window.asked]")
     assert [one["row"] for one in asked] == ids(review)
     assert len(asked) < 50

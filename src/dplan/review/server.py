@@ -128,7 +128,10 @@ class Review:
         files = ReviewFiles.of(table.path, model, log=log, model_out=model_out, labels_out=labels_out)
         self.log, self.model_path, self.labels_out = files.log, files.model, files.labels
         with ExitStack() as undo:
-            undo.enter_context(claimed(self.model_path))
+            try:
+                undo.enter_context(claimed(self.model_path))
+            except BlockingIOError as error:
+                raise BlockingIOError(f"{error}{_page_of(files.kept) if continues else ''}") from None
             self._verdicts = undo.enter_context(VerdictLog(self.log))
             before = Kept.read(files.kept) if continues else None
             kept = before or Kept()
@@ -310,6 +313,15 @@ class Review:
                 self.session.error = " ".join(str(error).split())
                 self.session.stage = None
                 self.session.version += 1
+
+
+def _page_of(kept: Path) -> str:
+    """Say where the page of a review is that is running, if that is known."""
+    with suppress(OSError, ValueError):
+        found = Kept.read(kept)
+        if found is not None and found.port:
+            return f"; if that is this review, its page is http://127.0.0.1:{found.port}/?token={found.token}"
+    return ""
 
 
 def _listen(host: str, port: int, before: int) -> tuple[socket.socket, str, bool]:

@@ -7,7 +7,7 @@ let chosen = null; // the kind that the form would mute
 // Show the list; `reading` if nothing may be changed, `then` is called after a change.
 export async function show(reading, then) {
   const { kinds } = await get("/api/kinds");
-  at("muting-said").textContent = "";
+  at("muting-said").textContent = kinds.length ? "" : "No kind in the file has a rule, so it is not known which rows are of a kind.";
   draw(kinds, reading, then);
   at("mute-form").onsubmit = (event) => { event.preventDefault(); change(chosen, true, reading, then); };
   at("all-kinds").showModal();
@@ -15,6 +15,7 @@ export async function show(reading, then) {
 
 function draw(kinds, reading, then) {
   at("mute-form").hidden = true;
+  at("all-kinds").querySelector(".scroll").hidden = !kinds.length;
   at("mute-reason").value = "";
   at("all-kinds-rows").replaceChildren(...kinds.map((one) => el("tr", {},
     el("th", { scope: "row" }, el("bdi", {}, one.name)),

@@ -93,6 +93,7 @@ function showKinds(found, muted) {
   kinds = named;
   const gone = chosen && !found.some((one) => String(one.number) === chosen); // all decided
   at("kinds").hidden = !muted;
+  at("by-kind").parentElement.hidden = !found.length && !chosen;
   at("kinds-open").textContent = muted && muted.kinds ? `All kinds (${number(muted.kinds)} muted)` : "All kinds";
   at("by-kind").replaceChildren(el("option", { value: "" }, "all"),
     ...found.map((one) => el("option", { value: one.number, title: one.rule }, `${one.name} · ${plural(one.open, "row")}`)),

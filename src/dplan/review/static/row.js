@@ -44,7 +44,7 @@ function reason(found) {
     el("div", { class: "what" },
       el("h3", {}, named(found.name)),
       el("p", { class: "value" }, el("bdi", {}, found.value)),
-      el("p", { class: "note" }, el("bdi", {}, found.note)),
+      el("p", { class: "note" }, el("bdi", {}, found.note.replaceAll(" %", "\u00a0%"))),
       el("p", { class: "effect", title: "Some columns raise the score of a row, others lower it" },
         el("span", { class: "track" }, meter), `${Math.round(100 * found.share)} % of what raises the score`)),
     picture);
