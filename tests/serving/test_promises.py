@@ -16,6 +16,7 @@ from starlette.requests import Request
 from dplan import LogisticBaseline
 from dplan.persistence import model_file
 from dplan.persistence.atomic import file_state
+from dplan.serving import app
 from dplan.serving.app import Service
 from dplan.serving.metrics import RequestLog
 from dplan.serving.models import Batcher, Limits, Models
@@ -267,3 +268,30 @@ def test_a_model_replaced_by_one_of_the_same_size_and_time_is_noticed(path, tmp_
         os.utime(own, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert (own.stat().st_size, own.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
     assert [event.event for event in models.refresh()] == ["model replaced"]
+
+
+def test_a_refresh_that_fails_is_logged_without_its_message_and_tried_again(service, monkeypatch, caplog):
+    tried = asyncio.Event()
+    failures = iter([OSError("secret.csv"), ValueError("secret")])
+
+    def refresh():
+        error = next(failures, None)
+        if error is None:
+            loop.call_soon_threadsafe(tried.set)
+        else:
+            raise error
+
+    async def run():
+        nonlocal loop
+        loop = asyncio.get_running_loop()
+        async with service._lifespan(None):
+            await tried.wait()
+
+    loop = None
+    monkeypatch.setattr(app, "_REFRESH_SECONDS", 0)
+    monkeypatch.setattr(service, "refresh", refresh)
+    monkeypatch.setattr(logging.getLogger("dplan.serving"), "propagate", True)
+    with caplog.at_level(logging.WARNING, "dplan.serving"):
+        asyncio.run(run())
+    assert [record.message for record in caplog.records] == ["models not refreshed"] * 2
+    assert [record.fields for record in caplog.records] == [{"error": "OSError"}, {"error": "ValueError"}]
