@@ -183,7 +183,9 @@ def test_far_more_alerts_than_expected_are_a_warning(tmp_path):
     options = ["--label", "y", "--detector", "LogisticBaseline", "--no-estimate", "-o", model]
     assert run(main, ["fit", str(tmp_path / "train.csv"), *options]).exit_code == 0
     score = ["score", str(tmp_path / "new.csv"), "-m", model, "-o", str(tmp_path / "o.csv")]
-    words = "of the rows are alerts, 2 % were expected: these rows differ from the unlabelled ones of training"
+    words = (
+        "of the rows are alerts, 2 % were expected: these rows differ from the unlabelled ones of training"
+    )
     assert words in run(main, score).stderr
     assert words not in run(main, [*score, "--budget", "900", "--overwrite"]).stderr
     assert words not in run(main, [*score[:1], str(tmp_path / "train.csv"), *score[2:], "--overwrite"]).stderr
