@@ -346,6 +346,42 @@ def test_a_wrong_column_option_is_explained(text, match):
         parse_column(text)
 
 
+MONTHS = {
+    "English": "January February March April May June July August September October November December",
+    "German": "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
+    "Austrian": "Jänner Februar März April Mai Juni Juli August September Oktober November Dezember",
+    "French": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+    "Italian": "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+    "Spanish": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+    "Portuguese": "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
+    "Dutch": "januari februari maart april mei juni juli augustus september oktober november december",
+    "Swedish": "januari februari mars april maj juni juli augusti september oktober november december",
+}
+
+
+@pytest.mark.parametrize("language", MONTHS)
+def test_months_have_names_in_several_languages(language):
+    names = MONTHS[language].split()
+    days = [dt.date(2024, month, 17) for month in range(1, 13)]
+    values, meaning = understood([f"17 {name} 2024" for name in names])
+    assert (values, meaning.type) == (days, "date")
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("[amount]\nunit = '€'\n", r"columns.toml: \[amount\] needs a kind, such as kind = \"number\""),
+        ("amount = 3\n", r"columns.toml: \[amount\] needs a kind"),
+        ("[amount\n", "columns.toml is not a TOML file"),
+        ("[amount]\nkind = 'money'\n", r"columns.toml, \[amount\].*unknown kind 'money'"),
+    ],
+)
+def test_a_wrong_file_of_columns_is_explained(text, match, tmp_path):
+    (tmp_path / "columns.toml").write_text(text)
+    with pytest.raises(ValueError, match=match):
+        read_columns(tmp_path / "columns.toml")
+
+
 def test_a_type_that_typed_values_cannot_have_is_refused():
     columns = {
         "n": pl.Series("n", [1, 2]),

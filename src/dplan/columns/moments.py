@@ -25,7 +25,7 @@ DAY = 86_400 * 10**6  # microseconds
 ORDERS = {"ymd": "year-first", "dmy": "day-first", "mdy": "month-first"}
 
 _MONTHS = {  # by their first letters in several languages
-    1: "jan jän gen ene", 2: "feb fév fev", 3: "mar mär mrz mrt", 4: "apr avr abr", 5: "may mai mei maj mag",
+    1: "jan jän gen ene", 2: "feb fév fev", 3: "mar mär mrz mrt maa", 4: "apr avr abr", 5: "may mai mei maj mag",
     6: "jun juin giu", 7: "jul juil lug", 8: "aug aoû ago", 9: "sep set", 10: "oct okt ott out", 11: "nov",
     12: "dec dez déc dic",
 }  # fmt: skip
