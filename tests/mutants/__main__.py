@@ -40,17 +40,17 @@ _LIBRARIES = (
 
 
 class _Changed(importlib.machinery.SourceFileLoader, importlib.abc.MetaPathFinder):
-    """Loads one module from text instead of its file."""
+    """Loads one module from text instead of its file; kernels in it are cached beside the copy, which has this text."""
 
-    def __init__(self, module: str, text: str) -> None:
+    def __init__(self, module: str, text: str, copy: Path) -> None:
         super().__init__("dplan." + module.replace("/", "."), str(source(module)))
-        self._text = text
+        self._text, self._copy = text, str(copy / "dplan" / f"{module}.py")
 
     def find_spec(self, fullname, path=None, target=None):
         return importlib.util.spec_from_loader(fullname, self) if fullname == self.name else None
 
     def get_code(self, fullname):
-        return compile(self._text, self.path, "exec")
+        return compile(self._text, self._copy, "exec")
 
 
 def noticed(module: str, text: str, copy: Path, seconds: float = 600) -> bool:
@@ -68,7 +68,7 @@ def noticed(module: str, text: str, copy: Path, seconds: float = 600) -> bool:
             os.dup2(said, stream)
         import pytest
 
-        changed = _Changed(module, text)
+        changed = _Changed(module, text, copy)
         sys.meta_path.insert(0, changed)
         try:
             importlib.import_module(
