@@ -83,6 +83,12 @@ def test_declared_levels_all_count():
     assert TablePreparer().fit_transform(table).tolist() == [[0, 1], [0, 1]]
 
 
+@pytest.mark.parametrize(("n", "width"), [(255, 255), (256, 64)])
+def test_up_to_255_levels_have_a_feature_each(n, width):
+    towns = pl.DataFrame({"town": [f"t{i:03}" for i in range(n)] * 4})
+    assert TablePreparer().fit(towns).columns_[0].width == width
+
+
 def test_too_many_levels():
     ids = pl.DataFrame({"id": [f"u{i}" for i in range(300)], "n": range(300)})
     preparer = TablePreparer(max_levels=10).fit(ids)
