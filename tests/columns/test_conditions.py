@@ -126,6 +126,7 @@ PICTURES = {
     "shop": bars(
         ("s20", 0.26, False), ("s18", 0.06, False), ("s19", 0.06, False), ("s16", 0.055, False), ("s0", 0.005, True)
     ),
+    "amount": {"bins": [1, *[0.667] * 22, 1], "at": 0, "typical": [0.0408, 0.9592], "ends": ["0", "49"]},
     "ordered": {"bins": [0.875] * 4 + [1] + [0.875] * 2, "at": 0.6429, "typical": None, "ends": ["Mon", "Sun"]},
 }  # fmt: skip
 
