@@ -13,6 +13,7 @@ from dplan.columns.dates import Date
 from dplan.columns.flags import Filled, Flag
 from dplan.columns.frequencies import Frequency
 from dplan.columns.preparer import TablePreparer
+from dplan.columns.texts import Category
 
 N = 200
 MORNING = dt.datetime(2024, 1, 1, 9)  # a Monday
@@ -304,3 +305,15 @@ def test_a_column_is_made_by_name_and_never_changed(type_):
 )
 def test_dates_say_what_is_usual_in_their_table(order, points, votes):
     assert Date(order=order, points=points).votes() == votes
+
+
+def test_what_is_stored_of_a_column_has_a_place_for_everything():
+    """Review queues have a digest of it, so it stays as it is."""
+    reading = {
+        "kind": "category", "decimal": ".", "thousands": ",", "unit": "", "order": "ymd", "part": "", "calendar": False,
+        "since": "", "why": "", "sure": True,
+    }  # fmt: skip
+    assert Category(name="state", fill=(0.5, 0.5), levels=("CON", "FIN")).to_json() == {
+        "name": "state", "kind": "text", "minimum": 0.0, "maximum": 0.0, "fill": (0.5, 0.5), "levels": ("CON", "FIN"),
+        "reason": "", "parts": (), "since": "", "since_range": (0.0, 0.0), "meaning": reading,
+    }  # fmt: skip
