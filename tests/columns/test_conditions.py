@@ -317,3 +317,12 @@ def test_what_is_stored_of_a_column_has_a_place_for_everything():
         "name": "state", "kind": "text", "minimum": 0.0, "maximum": 0.0, "fill": (0.5, 0.5), "levels": ("CON", "FIN"),
         "reason": "", "parts": (), "since": "", "since_range": (0.0, 0.0), "meaning": reading,
     }  # fmt: skip
+
+
+def test_levels_half_as_frequent_as_a_named_one_are_typical_too():
+    def typical(*shares):
+        found = Category(name="a", fill=shares, levels=tuple("abcd"[: len(shares)])).typical(np.empty((0, 4)))
+        return found.text, sorted(found.levels)
+
+    assert typical(0.6, 0.26, 0.13, 0.01) == ("'a' (60 %), 'b' (26 %)", [0, 1, 2])
+    assert typical(0.6, 0.26, 0.12, 0.02) == ("'a' (60 %), 'b' (26 %)", [0, 1])

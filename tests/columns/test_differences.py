@@ -70,3 +70,10 @@ def test_drift_of_chunks_is_that_of_all_rows():
     assert reference.strong(reference.drift_of(rows[:49])) == {}
     assert set(reference.strong(reference.drift_of(rows[:50]))) == {"card"}
     assert reference.drift_of(np.concatenate([rows] * 14)).rows == 2100
+
+
+def test_values_far_outside_the_training_range_are_counted():
+    preparer = TablePreparer().fit(table(300))
+    later = pl.DataFrame({"amount": [50.0, 198.0, 199.0, -98.0, -100.0, None], "card": "a", "new": True})
+    _, report = preparer.transform_with_report(later)
+    assert (report.outside, report.missing, report.unseen) == ({"amount": 2}, {"amount": 1}, {})
