@@ -18,10 +18,9 @@ def test_survivors_are_up_to_date_and_have_reasons(module):
     assert all(path.is_file() for path in files_of_tests(module))
     code = " ".join(source(module).read_text(encoding="utf-8").split())
     for change, reason in SURVIVORS.get(module, {}).items():
-        before, arrow, after = change.partition("  →  ")
+        before, arrow, _ = change.partition("  →  ")
         assert before in code, f"{module} no longer has the line  {before}"
         assert arrow
-        assert after
         assert len(reason) > 20
 
 
