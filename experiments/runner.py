@@ -171,14 +171,15 @@ def in_any_order(
         for place, item in enumerate(items):
             yield place, function(item)
         return
-    # loky restarts a process that uses too much memory. Nothing is lost, so hide the warning.
-    warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
+    # Nothing is lost if loky restarts a process that uses too much memory, or if Ctrl-C ends the loop below.
+    for warning in ("A worker stopped while some jobs were given", ".* tasks which were still being processed"):
+        warnings.filterwarnings("ignore", warning, UserWarning)
     left = dict(enumerate(items))
     lost = 0
     while left:
         calls = [delayed(_in_worker)(os.getpid(), function, place, item) for place, item in left.items()]
         try:
-            with parallel_config("loky", inner_max_num_threads=1), _ignoring_interrupts():
+            with parallel_config("loky", inner_max_num_threads=1), _starting_workers():
                 results = Parallel(jobs, return_as="generator_unordered", batch_size=1)(calls)
             for place, result in results:
                 del left[place]
@@ -211,8 +212,8 @@ def _leave_with(runner: int) -> None:
 
 
 @contextlib.contextmanager
-def _ignoring_interrupts() -> Iterator[None]:
-    """Block Ctrl-C in processes started inside this context; the terminal sends it to every process.
+def _starting_workers() -> Iterator[None]:
+    """Put Ctrl-C off while worker processes are started, and block it in them; the terminal sends it to every process.
 
     The runner handles it and stops its workers, which would only print tracebacks.
     """
@@ -222,11 +223,33 @@ def _ignoring_interrupts() -> Iterator[None]:
     from multiprocessing.resource_tracker import ensure_running
 
     ensure_running()  # otherwise the first worker starts it, which resets the mask too early
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    with _interrupted_later():
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def _interrupted_later() -> Iterator[None]:
+    """Act on Ctrl-C at the end of this context.
+
+    A mask is one thread's alone: the system hands the signal to another thread, and Python interrupts the main one
+    all the same, in the middle of starting a process.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    interrupts: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, handler)
+        if interrupts:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _rounded(value: Any) -> Any:

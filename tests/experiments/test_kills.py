@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -14,7 +15,7 @@ pytest.importorskip("resource", reason="no such limits on this system")
 from experiments.journal import NAME, read_journal
 from experiments.pages import report_blocks
 from experiments.results import Results
-from experiments.runner import run
+from experiments.runner import _starting_workers, run
 from tests.experiments import killable
 from tests.experiments.small_cells import ENVIRONMENT, figures, make_small_plan
 
@@ -98,6 +99,28 @@ def test_ctrl_c_ends_the_command_at_once_with_a_line_and_it_goes_on(tmp_path, li
     assert "Traceback" not in err
     _check_that_it_goes_on(tmp_path, at_least=lines - 1)  # the first line says what was started
     _wait_until_gone(process.pid)
+
+
+def test_ctrl_c_that_another_thread_receives_waits_until_the_workers_have_started():
+    started = []
+
+    def start_while_another_thread_receives_it():
+        may_end = threading.Event()
+        other = threading.Thread(target=may_end.wait)
+        other.start()
+        try:
+            with _starting_workers():
+                signal.pthread_kill(other.ident, signal.SIGINT)
+                for _ in range(1_000):  # Python looks for signals between any two of these
+                    time.sleep(0)
+                started.append(True)
+        finally:
+            may_end.set()
+            other.join()
+
+    with pytest.raises(KeyboardInterrupt):
+        start_while_another_thread_receives_it()
+    assert started
 
 
 def _start_command(folder, lines):
