@@ -172,7 +172,10 @@ def in_any_order(
             yield place, function(item)
         return
     # Nothing is lost if loky restarts a process that uses too much memory, or if Ctrl-C ends the loop below.
-    for warning in ("A worker stopped while some jobs were given", ".* tasks which were still being processed"):
+    for warning in (
+        "A worker stopped while some jobs were given",
+        ".* tasks which were still being processed",
+    ):
         warnings.filterwarnings("ignore", warning, UserWarning)
     left = dict(enumerate(items))
     lost = 0
