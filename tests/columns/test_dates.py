@@ -148,3 +148,30 @@ def test_features_lead_back_to_positions_and_typical_times():
     assert "–19:" in text
     assert text.endswith("days since ordered")
     assert isinstance(preparer.columns_[1], Column)
+
+
+def test_a_date_is_outside_when_it_is_farther_away_than_the_training_rows_are_apart():
+    days = pl.Series("day", [dt.date(2024, 1, 1) + dt.timedelta(days=k) for k in range(11)])
+    column = Date(calendar=True).learn(days, Training(days.to_frame(), [], 255))
+    new = pl.Series(
+        "day", [dt.date(2024, 1, 21), dt.date(2024, 1, 22), dt.date(2023, 12, 22), dt.date(2023, 12, 21)]
+    )
+    out = np.empty((4, column.width), dtype=np.float32)
+    assert column.write({"day": column.values(new)}, out).outside == 2
+    assert out[:, -1].tolist() == pytest.approx([2.0, 2.1, -1.0, -1.1])
+
+
+def test_the_calendar_and_the_time_since_another_date_are_two_features():
+    table = bookings().select("ordered", "booked")
+    column = Date(calendar=True).learn(
+        table["booked"],
+        Training(table, [(Date().learn(table["ordered"], Training(table, [], 255)), table["ordered"])], 255),
+    )
+    assert column.output_names()[-2:] == ["booked", "booked since ordered"]
+    values = {name: column.values(table[name]) for name in table.columns}
+    out = np.full((table.height, column.width), np.nan, dtype=np.float32)
+    column.write(values, out)
+    times = values["booked"] - values["ordered"]
+    for own, found in ((-2, values["booked"]), (-1, times)):
+        expected = (found - found.min()) / (found.max() - found.min())
+        np.testing.assert_allclose(out[:, own], expected, atol=1e-6)

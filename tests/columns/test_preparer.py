@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from dplan.columns import TYPES
 from dplan.columns.records import LIMIT
 from dplan.tables import TablePreparer
 
@@ -372,3 +373,14 @@ def test_levels_beyond_the_limit_are_not_called_new(monkeypatch):
     only = later.with_columns(customer=pl.lit("new"))
     words = "no value is among the 255 most frequent ones of training"
     assert preparer.transform_with_report(only)[1].differences() == {"customer": words}
+
+
+def test_only_levels_have_a_limit():
+    table = pl.DataFrame({"amount": [1.0, 2.0], "paid": [True, False], "time": [dt.time(1), dt.time(2)]})
+    _, report = TablePreparer().fit(table).transform_with_report(table)
+    assert report.limits == {}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in TYPES if kind.is_used], ids=lambda kind: kind.__name__)
+def test_a_column_that_has_learned_nothing_cannot_have_been_stored(kind):
+    assert not kind(name="a").is_valid()

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from dplan import LogisticBaseline
 from dplan.columns import moments
-from dplan.columns.deciding import understand
+from dplan.columns.dates import Date
+from dplan.columns.deciding import understand, understand_frame
 from dplan.columns.given import parse_column, read_columns
 from dplan.columns.numbers import Number
 from dplan.exceptions import CellError
@@ -530,3 +531,50 @@ def test_a_few_values_of_which_some_are_numbers_are_levels():
     ):  # too few rows, one accident, one word
         with pytest.raises(CellError, match="is not a number"):
             understood(cells)
+
+
+@pytest.mark.parametrize(
+    ("cells", "why"),
+    [
+        (["1h", "2h 5min", "3h"], "'1h' and '2h 5min' are durations, read in seconds"),
+        (["yes", "no", "Yes"], "'yes' and 'no' mean yes or no"),
+    ],
+)
+def test_two_examples_are_enough_of_a_reason(cells, why):
+    assert understood(cells)[1].why == why
+
+
+def test_a_date_that_is_given_is_read_in_the_only_possible_order():
+    values, meaning = understood(["12/31/2020", "01/02/2021"], given={"a": {"kind": "date"}})
+    assert values == [dt.date(2020, 12, 31), dt.date(2021, 1, 2)]
+    assert (meaning.order, meaning.why, meaning.sure) == ("mdy", "as specified", True)
+
+
+@pytest.mark.parametrize("options", [{"calendar": "x"}, {"since": True}, {"dmy": "x"}, {"day": True}])
+def test_an_option_of_dates_has_values_of_its_own(options):
+    with pytest.raises(ValueError, match="date has no option"):
+        Date.settings("date", options)
+
+
+def test_numbers_kept_as_text_by_a_word_for_missing_are_read_even_if_their_points_are_doubtful():
+    frame = pl.DataFrame({"amount": ["1.234", "n/a", "2.345"], "items": [7, 9, 8]})
+    table, meanings = understand_frame(frame, {}, MISSING)
+    assert table["amount"].dtype == pl.Float64
+    assert table["amount"].to_list()[1] is None
+    assert meanings["amount"].type == "number"
+
+
+@pytest.mark.parametrize(
+    ("cells", "stored"),
+    [
+        (["1.5", "2.5"], True),
+        (["1,5", "2,5"], True),  # as a number
+        (["1 €", "2 €"], False),
+        (["1h", "2h 5min"], False),
+        (["yes", "no"], True),  # as a boolean
+        (["DE89 3704 0044 0532 0130 00", "FR7630006000011234567890189"], False),
+        (["red", "blue"], True),
+    ],
+)
+def test_databases_have_only_some_values_as_they_are_read(cells, stored):
+    assert understood(cells)[1].is_as_stored is stored

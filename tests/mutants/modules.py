@@ -10,6 +10,8 @@ _COLUMNS = tuple(
         "conditions", "differences", "onnx_features", "cells", "dates", "frequencies", "pictures", "understanding",
         "preparer", "adding_a_type",
     )
+) + tuple(
+    f"tables/test_{name}.py" for name in ("awkward_files", "doubtful", "fit_and_score_read_alike", "reading")
 )  # fmt: skip
 _LIMITS = ("serving/test_promises.py", "serving/test_batching.py", "serving/test_models.py")
 
