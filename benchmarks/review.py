@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from benchmarks.bars import Bar, interleaved, show
-from benchmarks.startup import BEFORE, python, unpacked
+from benchmarks.startup import BEFORE, environment, python, unpacked
 
 ROWS, COLUMNS = 100_000, 50
 LONG, NUMBERS = 200_000, 24  # of a CSV file, which also has texts and a date
@@ -49,10 +49,8 @@ def _opened(model: Path, table: Path, folder: Path, source: str | None = None) -
     """Start the command, and stop it when the table is open; ``source`` is the package of an earlier revision."""
     command = [sys.executable, "-m", "dplan", "review", str(model), str(table), "--no-browser"]
     options = ["--log", str(folder / "opening.jsonl"), "--model-out", str(folder / "opening.dplan")]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1", **({"PYTHONPATH": source} if source else {})}
-    with subprocess.Popen(
-        [*command, *options], stdout=subprocess.PIPE, text=True, env=environment
-    ) as process:
+    own = environment(PYTHONUNBUFFERED="1", **({"PYTHONPATH": source} if source else {}))
+    with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True, env=own) as process:
         assert process.stdout is not None
         for line in process.stdout:
             if line.startswith("Opened"):

@@ -147,14 +147,19 @@ def unpacked(revision: str, folder: Path) -> str | None:
     if subprocess.run(command, cwd=Path(__file__).parent.parent, capture_output=True).returncode != 0:
         return None
     shutil.unpack_archive(archive, folder)
+    subprocess.run([sys.executable, "-m", "compileall", "-q", str(folder)], check=True)
     return str(folder / "src")
 
 
 def python(*arguments: str, cache: str | None = None, source: str | None = None) -> None:
-    environment = {**os.environ, **({"NUMBA_CACHE_DIR": cache} if cache else {})}
-    if source is not None:
-        environment["PYTHONPATH"] = source
-    subprocess.run([sys.executable, *arguments], env=environment, check=True, capture_output=True)
+    more = ({"NUMBA_CACHE_DIR": cache} if cache else {}) | ({"PYTHONPATH": source} if source else {})
+    subprocess.run([sys.executable, *arguments], env=environment(**more), check=True, capture_output=True)
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Return the environment of this process with some variables, and with bytecode on disk, as pip leaves it."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | more
 
 
 def cpu_seconds(*arguments: str, cache: str | None = None) -> float:

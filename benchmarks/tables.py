@@ -6,7 +6,6 @@ Everything that is compared runs in the same run, each in a process of its own, 
 """
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.bars import Bar, show
-from benchmarks.startup import BEFORE, unpacked
+from benchmarks.startup import BEFORE, environment, unpacked
 
 N_COLUMNS, N_CSV_ROWS = 50, 1_000_000
 
@@ -282,9 +281,9 @@ def measured(body: str, *arguments: str, before: str = "", source: str | None = 
     With a source folder, the code runs with that revision.
     """
     code = AROUND.format(before=before, body=body)
-    environment = os.environ | ({} if source is None else {"PYTHONPATH": source})
+    own = environment(**({} if source is None else {"PYTHONPATH": source}))
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], check=True, capture_output=True, text=True, env=environment
+        [sys.executable, "-c", code, *arguments], check=True, capture_output=True, text=True, env=own
     )
     figures: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return figures

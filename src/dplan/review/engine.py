@@ -34,7 +34,7 @@ from dplan.tables.model import TableModel
 from dplan.tables.row_keys import find, row_ids, row_keys
 from dplan.tables.updating import copied, trained_with
 
-__all__ = ["POOL", "Engine"]
+__all__ = ["POOL", "Engine", "load_kernels"]
 
 POOL = 1_000  # rows with the highest scores that may be shown
 _SAMPLE = 20_000  # unlabelled rows that a refit learns from
@@ -43,6 +43,12 @@ _EXPLORED = 50  # rows that the explorers alone find
 
 def quiet(stage: str, done: int, total: int | None) -> None:
     """Show no progress."""
+
+
+def load_kernels() -> None:
+    """Grow a small forest: the first kernel that is loaded takes numba longest."""
+    rows = np.eye(2, dtype=np.float32)
+    ForestTerm(*grown_forest(rows, n_trees=1, tree_size=2, rng=np.random.default_rng(0))).values(rows)
 
 
 class Engine:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
 from dplan.review.log import Refused
 from dplan.review.session import Session
@@ -82,6 +81,8 @@ def likely_rate(found: Sequence[bool]) -> Rate | None:
     """
     if len(found) < FEWEST:
         return None
+    from scipy.special import betaincinv  # here, because opening the page does not need it
+
     quiet = next((n for n, hit in enumerate(reversed(found)) if hit), len(found))
     recent = found[-max(_RECENT, quiet) :]
     weight = min(max(_WEIGHT, quiet / _SURE), 1.0)

@@ -133,11 +133,12 @@ def main() -> None:
         answer(stage=stage, done=done, total=total)
 
     from dplan._kernels.compiling import compiling
-    from dplan.review.engine import Engine
+    from dplan.review.engine import Engine, load_kernels
     from dplan.review.table import TableFile
     from dplan.tables.input import Input
 
     compiling.notify = lambda message: progress(message, 0, None)
+    load_kernels()  # while the server starts
     settings = next(jobs, None)
     if settings is None:  # closed before it began
         return
