@@ -146,3 +146,21 @@ def test_the_process_of_a_review_imports_no_scikit_learn(folder, tmp_path):
     found = imported((tmp_path / "errors").read_text())
     assert "dplan.review.server" in found
     assert not found & set(UNNEEDED)
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.duckdb", "table.parquet"])
+def test_a_command_ends_without_a_word_of_its_libraries(folder, tmp_path, name):
+    table = tmp_path / name
+    if name.endswith("duckdb"):
+        duckdb = pytest.importorskip("duckdb", reason="the extra [duckdb] is not installed")
+        with duckdb.connect(str(table)) as connection:
+            connection.execute(f"CREATE TABLE t AS FROM '{folder / 'table.csv'}'")
+    elif name.endswith("csv"):
+        table = folder / name
+    else:
+        pl.read_csv(folder / "table.csv").write_parquet(table)
+    command = [sys.executable, "-m", "dplan", "score", str(table), "-m", str(folder / "m.dplan")]
+    done = subprocess.run(
+        [*command, "-o", str(tmp_path / "s.csv"), "--quiet"], check=True, capture_output=True
+    )
+    assert (done.stdout, done.stderr) == (b"", b"")

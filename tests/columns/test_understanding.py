@@ -578,3 +578,14 @@ def test_numbers_kept_as_text_by_a_word_for_missing_are_read_even_if_their_point
 )
 def test_databases_have_only_some_values_as_they_are_read(cells, stored):
     assert understood(cells)[1].is_as_stored is stored
+
+
+@pytest.mark.parametrize("odd", ["1O", "12a", "5 kg"])
+def test_a_single_unit_among_plain_numbers_is_named(odd):
+    cells = [*map(str, range(40)), odd]
+    values, meaning = understood(cells)
+    assert values == cells
+    assert (meaning.type, meaning.sure) == ("category", False)
+    assert meaning.why == f"text: '{odd}' is not a plain number, but most values are"
+    _, meaning = understood([*map(str, range(17)), "1a", "2a", "3a"])  # some houses have letters
+    assert (meaning.type, meaning.sure) == ("category", True)

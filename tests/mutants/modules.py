@@ -7,8 +7,8 @@ PROJECT = Path(__file__).parents[2]
 _COLUMNS = tuple(
     f"columns/test_{name}.py"
     for name in (
-        "conditions", "differences", "onnx_features", "cells", "dates", "frequencies", "pictures", "understanding",
-        "preparer", "adding_a_type",
+        "record", "conditions", "differences", "onnx_features", "cells", "dates", "frequencies", "pictures",
+        "understanding", "preparer", "adding_a_type",
     )
 ) + tuple(
     f"tables/test_{name}.py" for name in ("awkward_files", "doubtful", "fit_and_score_read_alike", "reading")

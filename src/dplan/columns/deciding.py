@@ -15,7 +15,7 @@ from dplan.columns import TYPES, propose, type_named
 from dplan.columns.column import Column
 from dplan.columns.frames import check_cells, for_each_column, tidied
 from dplan.columns.numerals import is_plain
-from dplan.columns.records import Hints
+from dplan.columns.records import MANY, MOSTLY, Hints
 from dplan.columns.unused import MIN_ROWS, Unused, counter_of
 from dplan.exceptions import CellError
 from dplan.text import shown
@@ -27,7 +27,6 @@ Given = Mapping[str, Mapping[str, Any]]
 _FIRST, _SPREAD = 200, 800  # rows of a sample: the first ones, and others over the whole column
 _BAD = 200  # values that did not have the proposed meaning, to propose again
 _ROUNDS = 3
-_MOSTLY, _MANY = 0.9, 20  # share of numbers among so many values that text with types is doubtful
 _SOME = 0.1  # share of values that are no accident if there are many different ones
 AS_TEXT = {"kind": "category"}  # text stays text, and a column that has another type keeps it
 
@@ -176,8 +175,8 @@ def _is_text(odd: pl.Series, texts: pl.Series) -> bool:
     n_values, n_odd, n_unique = len(texts), odd.n_unique(), texts.n_unique()
     if 2 * len(odd) > n_values:
         return True
-    few = n_odd > 1 and n_unique < _MANY and n_values >= _MANY * n_unique
-    return len(odd) > _SOME * n_values and (n_odd >= _MANY or few)
+    few = n_odd > 1 and n_unique < MANY and n_values >= MANY * n_unique
+    return len(odd) > _SOME * n_values and (n_odd >= MANY or few)
 
 
 def _has_types(columns: Iterable[pl.Series], aside: Collection[str]) -> bool:
@@ -258,7 +257,7 @@ class _Text:
                 other = propose(most, replace(self.hints, quoted=False))
                 if not self.typed:
                     return other
-                if len(most) >= _MOSTLY * len(values) and len(values) >= _MANY:
+                if len(most) >= MOSTLY * len(values) and len(values) >= MANY:
                     odd = next(value for value in values if not one.recognises(value))
                     what = other.described_briefly()
                     return replace(

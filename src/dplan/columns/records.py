@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 __all__ = [
     "LIMIT",
+    "MANY",
+    "MOSTLY",
     "N_BINS",
     "SAME",
     "Condition",
@@ -32,6 +34,7 @@ LIMIT = 1e9
 
 SAME = 1e-6  # prepared numbers are float32 values around 1
 N_BINS = 24  # of small pictures
+MOSTLY, MANY = 0.9, 20  # share of numbers among so many values that text is doubtful
 
 Features = NDArray[np.floating]
 

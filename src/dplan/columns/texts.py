@@ -16,8 +16,8 @@ from dplan.columns.column import Column
 from dplan.columns.formatting import format_share, format_value
 from dplan.columns.frequencies import Frequency
 from dplan.columns.levels import Levels, read_part
-from dplan.columns.numerals import body_of, code_with_leading_zero, units
-from dplan.columns.records import Features, Hints, Training, Typical
+from dplan.columns.numerals import code_with_leading_zero, units
+from dplan.columns.records import MANY, MOSTLY, Features, Hints, Training, Typical
 from dplan.columns.unused import MIN_ROWS, Unused
 from dplan.text import shown, visible
 
@@ -58,8 +58,15 @@ class Category(Levels):
     def propose(cls, values: Sequence[str], hints: Hints) -> Column | None:
         if not hints.quoted and (code := code_with_leading_zero(values)):
             return cls(why=f"codes with leading zeros such as {shown(code)}")
-        different = [unit for unit in units(values) if unit and not _ORDINAL.match(unit)]
-        if len(different) > 1 and all(body_of(value) for value in values):
+        counts = units(values)
+        if sum(counts.values()) < len(values):
+            return cls(why=f"text such as {shown(values[0])}")
+        different = [unit for unit in counts if unit and not _ORDINAL.match(unit)]
+        if len(values) >= MANY and MOSTLY * len(values) <= counts.get("", 0) < len(values):
+            odd = next(value for value in values if "" not in units([value]))
+            why = f"text: {shown(odd)} is not a plain number, but most values are"
+            return cls(why=why, sure=False)
+        if len(different) > 1:
             listed = " and ".join(map(shown, different[:2]))
             advice = "convert them, or ignore units (--column NAME=number)"
             return cls(why=f"numbers with different units ({listed}); {advice}", sure=False)
