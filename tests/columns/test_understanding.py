@@ -581,11 +581,20 @@ def test_databases_have_only_some_values_as_they_are_read(cells, stored):
 
 
 @pytest.mark.parametrize("odd", ["1O", "12a", "5 kg"])
-def test_a_single_unit_among_plain_numbers_is_named(odd):
+def test_a_few_letters_after_plain_numbers_are_named(odd):
     cells = [*map(str, range(40)), odd]
-    values, meaning = understood(cells)
-    assert values == cells
-    assert (meaning.type, meaning.sure) == ("category", False)
-    assert meaning.why == f"text: '{odd}' is not a plain number, but most values are"
-    _, meaning = understood([*map(str, range(17)), "1a", "2a", "3a"])  # some houses have letters
-    assert (meaning.type, meaning.sure) == ("category", True)
+    with pytest.raises(
+        CellError, match=f"row 41, column 'a': '{odd}' is not a number, but 40 of 41 values are"
+    ):
+        understood(cells)
+    frame = pl.DataFrame({"a": cells, "b": range(41)})  # a table with types: text may be meant
+    table, meanings = understand_frame(frame, {}, MISSING)
+    assert (table["a"].to_list(), meanings["a"].sure) == (cells, False)
+    assert meanings["a"].why == f"text: '{odd}' is not a plain number, but most values are"
+
+
+def test_numbers_of_houses_are_text_and_numbers_of_invoices_are_ids():
+    houses = [*map(str, range(17)), "1a", "2a", "3a"]
+    assert understood(houses)[0] == houses
+    invoices = [*(str(7 * i % 1_000 + 20_000) for i in range(500)), "20017B"]
+    assert understood(invoices)[1].type == "id"

@@ -177,6 +177,10 @@ REFUSED = {
         PLAIN + '2024-01-13,"Ulm,7,0\n',
         "line 14: the quote that opens here is not closed",
     ),
+    "a letter for a digit": (
+        "amount,b\n" + "".join(f"{7 * i % 1000 + 13},x\n" for i in range(100)) + "15O,x\n",
+        "line 102, column 'amount': '15O' is not a number, but 100 of 101 values are; fix it",
+    ),
     "a pointer": (
         "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n",
         "is a Git LFS pointer, not the data; run  git lfs pull",

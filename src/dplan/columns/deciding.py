@@ -235,6 +235,9 @@ class _Text:
             why = f"text such as {shown(odd[0])}; only {n_good:,} of {n_values:,} values are {meaning.type}s"
             meaning = replace(type_named(AS_TEXT["kind"])(), why=why, sure=False)
             values = meaning.parse(self.texts)
+        known, _ = self._checked(meaning, meaning.parse(self.texts.filter(values.is_not_null())))
+        if not known.is_used:  # such as an id, of which no value counts
+            return known, self.texts
         try:
             self._raise_for_bad(meaning, values)
         except CellError as error:

@@ -29,6 +29,8 @@ from dplan.columns.numerals import (
     units,
 )
 from dplan.columns.records import (
+    MANY,
+    MOSTLY,
     SAME,
     Condition,
     Features,
@@ -230,9 +232,20 @@ class Number(Measured):
         """
         if (hints.quoted and all(map(is_plain, values))) or are_compact(values):
             return None
-        found = cls._written(values, hints)
+        found = cls._written(values, hints) or cls._mostly_plain(values, hints)
         is_code = found is not None and found.evidence == "whole" and code_with_leading_zero(values)
         return None if is_code else found
+
+    @classmethod
+    def _mostly_plain(cls, values: Sequence[str], hints: Hints) -> Number | None:
+        """Return how plain numbers are written if a few others have letters, such as an O for a zero: these are bad."""
+        plain = [value for value in values if "" in units([value])]
+        are_most = len(values) >= MANY and MOSTLY * len(values) <= len(plain) < len(values)
+        return (
+            cls._written(plain, hints)
+            if are_most and all(map(body_of, values)) and not hints.quoted
+            else None
+        )
 
     @classmethod
     def _written(cls, values: Sequence[str], hints: Hints, *, any_unit: bool = False) -> Number | None:
