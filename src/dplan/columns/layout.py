@@ -20,6 +20,7 @@ from dplan.exceptions import CellError
 __all__ = ["Layout", "slices_of"]
 
 _BLOCK = 1 << 15  # cells scaled at a time, to stay in the processor's cache
+_STRETCHES = 64  # of blocks, of which a thread takes one at a time
 
 
 def slices_of(columns: Sequence[Column]) -> list[slice]:
@@ -68,18 +69,20 @@ class Layout:
         failed = {j for j, found in enumerate(values) if isinstance(found, CellError)}
         numbers = [np.zeros(len(out)) if j in failed else values[j] for j in self._scaled]
         size = max(1, _BLOCK // max(1, len(numbers)))
+        stretch = size * (1 + len(out) // (size * _STRETCHES))
 
-        def scale(start: int) -> NDArray[np.int64]:
-            rows = slice(start, min(start + size, len(out)))
-            block = np.empty((rows.stop - start, len(numbers)))
-            for k, own in enumerate(numbers):
-                block[:, k] = own[rows]
+        def scale(first: int) -> NDArray[np.int64]:
             found = np.zeros((3, len(numbers)), dtype=np.int64)
-            _scale(block, self._scaling, self._fill, self._places, out[rows], found)
+            for start in range(first, min(first + stretch, len(out)), size):
+                rows = slice(start, min(start + size, len(out)))
+                block = np.empty((rows.stop - start, len(numbers)))
+                for k, own in enumerate(numbers):
+                    block[:, k] = own[rows]
+                _scale(block, self._scaling, self._fill, self._places, out[rows], found)
             return found
 
         if numbers:
-            found = np.sum(list(mapped(scale, range(0, len(out), size))), axis=0)
+            found = np.sum(list(mapped(scale, range(0, len(out), stretch))), axis=0)
             for k, j in enumerate(self._scaled):
                 counts[j] = Counts(int(found[0, k]), 0, int(found[1, k]))
                 if found[2, k]:  # an infinite number
