@@ -598,3 +598,12 @@ def test_numbers_of_houses_are_text_and_numbers_of_invoices_are_ids():
     assert understood(houses)[0] == houses
     invoices = [*(str(7 * i % 1_000 + 20_000) for i in range(500)), "20017B"]
     assert understood(invoices)[1].type == "id"
+
+
+def test_asking_for_a_type_that_the_values_have_already_changes_nothing():
+    frame = pl.DataFrame({"a": [1.5, 2.5], "b": [True, False]})
+    given = {"a": {"kind": "number"}, "b": {"kind": "flag"}}
+    _, meanings = understand_frame(frame, given, MISSING)
+    assert meanings == {}
+    _, meanings = understand_frame(frame, {"a": {"kind": "filled"}}, MISSING)
+    assert meanings["a"].type == "filled"

@@ -39,7 +39,8 @@ class RemoveStatement(Operator):
 
     def mutation_positions(self, node):
         first = node.children[0] if node.type == "simple_stmt" else None
-        if first is not None and first.type in ("atom_expr", "power", "raise_stmt"):
+        is_statement = first is not None and first.type in ("atom_expr", "power", "raise_stmt")
+        if is_statement and "NotImplementedError" not in first.get_code():  # what a class leaves to others
             yield node.start_pos, node.end_pos
 
     def mutate(self, node, index):
@@ -53,13 +54,18 @@ class RemoveStatement(Operator):
 
 
 class _Outside(Operator):
-    """Another operator, but not in signatures: nobody runs annotations, and a star alone is no product."""
+    """Another operator, but not where no test need notice.
+
+    Nobody runs annotations, and a star alone is no product. How much of a long text a message shows is a round number,
+    and ``strict`` guards against a mistake that nobody has made.
+    """
 
     def __init__(self, operator):
         self.operator = operator
 
     def mutation_positions(self, node):
-        return () if _is_annotation(node) else self.operator.mutation_positions(node)
+        nowhere = _is_annotation(node) or _is_shown_length(node) or _is_strict(node)
+        return () if nowhere else self.operator.mutation_positions(node)
 
     def mutate(self, node, index):
         return self.operator.mutate(node, index)
@@ -81,6 +87,20 @@ def _is_annotation(node) -> bool:
             return True
         node = above
     return False
+
+
+def _is_shown_length(node) -> bool:
+    is_end = node.type == "number" and node.parent.type == "subscript"
+    return is_end and node.search_ancestor("fstring_expr") is not None
+
+
+def _is_strict(node) -> bool:
+    argument = node.parent if node.type == "keyword" else None  # a new `pass` has no parent
+    return (
+        argument is not None
+        and argument.type == "argument"
+        and argument.get_code().strip().startswith("strict=")
+    )
 
 
 def mutants(source: str) -> Iterator[Mutant]:
