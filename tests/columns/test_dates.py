@@ -175,3 +175,17 @@ def test_the_calendar_and_the_time_since_another_date_are_two_features():
     for own, found in ((-2, values["booked"]), (-1, times)):
         expected = (found - found.min()) / (found.max() - found.min())
         np.testing.assert_allclose(out[:, own], expected, atol=1e-6)
+
+
+def test_the_same_moment_in_all_rows_has_one_cycle():
+    moments = pl.Series("paid", [dt.datetime(2024, 1, 31, 9)] * 3)
+    column = Date().learn(moments, Training(moments.to_frame(), [], 255))
+    assert column.output_names() == ["paid day sin", "paid day cos"]
+
+
+def test_dates_of_one_week_are_not_used():
+    days = pl.Series("day", [dt.date(2024, 1, 1) + dt.timedelta(days=i % 7) for i in range(300)])
+    column = Date().learn(days, Training(days.to_frame(), [], 255))
+    assert not column.is_used
+    assert column.why.startswith("covers less than three weeks")
+    assert column.to_json()["meaning"] is None  # nobody asked for it
