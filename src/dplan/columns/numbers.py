@@ -27,10 +27,9 @@ from dplan.columns.numerals import (
     is_plain,
     read_numbers,
     units,
+    without_accidents,
 )
 from dplan.columns.records import (
-    MANY,
-    MOSTLY,
     SAME,
     Condition,
     Features,
@@ -232,20 +231,10 @@ class Number(Measured):
         """
         if (hints.quoted and all(map(is_plain, values))) or are_compact(values):
             return None
-        found = cls._written(values, hints) or cls._mostly_plain(values, hints)
+        plain = [] if hints.quoted else without_accidents(values)
+        found = cls._written(values, hints) or cls._written(plain, hints)
         is_code = found is not None and found.evidence == "whole" and code_with_leading_zero(values)
         return None if is_code else found
-
-    @classmethod
-    def _mostly_plain(cls, values: Sequence[str], hints: Hints) -> Number | None:
-        """Return how plain numbers are written if a few others have letters, such as an O for a zero: these are bad."""
-        plain = [value for value in values if "" in units([value])]
-        are_most = len(values) >= MANY and MOSTLY * len(values) <= len(plain) < len(values)
-        return (
-            cls._written(plain, hints)
-            if are_most and all(map(body_of, values)) and not hints.quoted
-            else None
-        )
 
     @classmethod
     def _written(cls, values: Sequence[str], hints: Hints, *, any_unit: bool = False) -> Number | None:
@@ -257,11 +246,9 @@ class Number(Measured):
         if not own or len(own) < len(values):
             return None
         bare = counts.pop("", 0)
-        if len(counts) > 1 and not any_unit:
-            return None
         unit = ANY_UNIT if len(counts) > 1 else next(iter(counts), "")
-        if unit.isalpha() and bare > counts[unit]:
-            return None  # such as 12 and 12a
+        if (unit == ANY_UNIT and not any_unit) or (unit.isalpha() and bare > counts[unit]):
+            return None  # such as 12 kg and 5 g, or 12 and 12a
         found = convention_of(own, hints.decimal, unit)
         if found is None:
             return None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from dplan.columns.records import MANY, MOSTLY
 from dplan.text import shown
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "matching",
     "read_numbers",
     "units",
+    "without_accidents",
 ]
 
 ANY_UNIT = "*"  # units are ignored, even if they differ
@@ -102,6 +104,19 @@ def units(texts: Iterable[str]) -> dict[str, int]:
         if found is not None:
             counts[found[1]] = counts.get(found[1], 0) + 1
     return counts
+
+
+def without_accidents(texts: Sequence[str]) -> list[str]:
+    """Return plain numbers without a few that have letters, such as an O for a zero; empty if there are none of these.
+
+    Examples
+    --------
+    >>> without_accidents([*map(str, range(20)), "1O"])[-1], without_accidents(["12", "12a"])
+    ('19', [])
+    """
+    plain = [text for text in texts if "" in units([text])]
+    are_most = len(texts) >= MANY and MOSTLY * len(texts) <= len(plain) < len(texts)
+    return plain if are_most and all(map(body_of, texts)) else []
 
 
 def code_with_leading_zero(texts: Sequence[str]) -> str:
