@@ -265,6 +265,50 @@ def test_after_a_refit_the_next_row_comes_from_the_top(open_page, review):
     assert shown(page) == top
 
 
+def test_the_next_row_comes_from_the_top_even_if_the_queue_hears_of_a_refit_before_the_rest_of_the_page(
+    open_page, review
+):
+    holding, held = set(), {"state": [], "queue": []}
+
+    def network(route):
+        url = route.request.url
+        name = "queue" if "/api/queue" in url else "state" if "version=&" not in url else ""
+        if name in holding:
+            held[name].append(route)
+        else:
+            route.continue_()
+
+    def let_go(name):
+        holding.discard(name)
+        for route in held[name]:
+            route.continue_()
+
+    page = open_page(routes={"**/api/state*": network, "**/api/queue*": network})
+    for key in "anjjj":
+        press(page, key)
+    fifth = page.locator("#queue .entry .id").all_inner_texts()[4]
+    holding |= {"state", "queue"}
+    press(page, "n")
+    until_held(page, held["state"])
+    until_held(page, held["queue"])
+    assert review.session.refit(wait=True)
+    let_go("queue")  # of the new round, on a page that has the state before it
+    (top,) = review.session.key(review.session.queue()[0]).ids
+    page.wait_for_function("top => document.querySelector('#queue .id').innerText === top", arg=top)
+    let_go("state")
+    page.wait_for_function("() => document.getElementById('activity').innerText.startsWith('Learned')")
+    assert press(page, "n") == fifth != top
+    assert shown(page) == top
+
+
+def until_held(page, requests):
+    for _ in range(1_200):
+        if requests:
+            return
+        page.wait_for_timeout(25)
+    pytest.fail("the page did not ask")
+
+
 def test_the_threshold_is_that_of_the_model_until_the_slider_is_moved(open_page, review):
     page = open_page()
     press(page, "a")

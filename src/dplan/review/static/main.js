@@ -122,14 +122,14 @@ function openRest() {
 // Show the queue as it is now. The row on the screen stays until the reader leaves it.
 let latest = 0; // of the refreshes, which may overtake each other
 async function refresh() {
-  const own = ++latest;
-  if (page.round !== page.state.round) {
-    forget();
-    Object.assign(page, { walked: false, start: 0 }); // rows that have moved to the top come next
-  }
-  const asked = page.shown;
+  const own = ++latest, asked = page.shown;
+  if (page.round !== page.state.round) page.start = 0;
   const found = await get(`/api/queue?window=${windowId}&filter=${encodeURIComponent(page.filter)}&start=${page.start}${page.kind && `&kind=${page.kind}`}${asked ? `&open=${asked.row}` : ""}`);
   if (own !== latest) return;
+  if (page.round !== found.round) { // which may be newer than the state
+    forget();
+    page.walked = false; // rows that have moved to the top come next
+  }
   Object.assign(page, { round: found.round, queue: found.rows, start: found.start, size: found.size, left: found.left, odd: found.odd, decided: found.decided });
   if (page.shown && page.shown === asked) {
     note(found.open);
