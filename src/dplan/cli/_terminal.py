@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 import math
 import os
@@ -121,16 +120,6 @@ def _expected(error: BaseException) -> bool:
     causes = (ValueError, TypeError, OSError, ImportError, MemoryError)
     # Libraries raise plain RuntimeErrors for bad input; its subclasses, such as RecursionError, are bugs.
     return isinstance(error, causes) or type(error) is RuntimeError
-
-
-@atexit.register
-def _search_no_more() -> None:
-    """Skip the last search for unused objects, which takes a fifth of a short command.
-
-    DuckDB looks for what was left behind, and reports it.
-    """
-    if "duckdb" not in sys.modules:
-        gc.freeze()
 
 
 @contextmanager
