@@ -231,8 +231,8 @@ class Number(Measured):
         """
         if (hints.quoted and all(map(is_plain, values))) or are_compact(values):
             return None
-        plain = [] if hints.quoted else without_accidents(values)
-        found = cls._written(values, hints) or cls._written(plain, hints)
+        found = cls._written(values, hints)
+        found = found or (None if hints.quoted else cls._written(without_accidents(values), hints))
         is_code = found is not None and found.evidence == "whole" and code_with_leading_zero(values)
         return None if is_code else found
 

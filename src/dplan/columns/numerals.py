@@ -114,9 +114,11 @@ def without_accidents(texts: Sequence[str]) -> list[str]:
     >>> without_accidents([*map(str, range(20)), "1O"])[-1], without_accidents(["12", "12a"])
     ('19', [])
     """
-    plain = [text for text in texts if "" in units([text])]
-    are_most = len(texts) >= MANY and MOSTLY * len(texts) <= len(plain) < len(texts)
-    return plain if are_most and all(map(body_of, texts)) else []
+    counts = units(texts)
+    are_most = len(texts) >= MANY and MOSTLY * len(texts) <= counts.get("", 0) < len(texts)
+    if not are_most or sum(counts.values()) < len(texts):
+        return []
+    return [text for text in texts if "" in units([text])]
 
 
 def code_with_leading_zero(texts: Sequence[str]) -> str:
